@@ -1,0 +1,133 @@
+// A vector of trivially copyable elements that keeps short contents inside itself: sizes, strides and argument lists.
+#pragma once
+#include <cstddef>
+#include <cstring>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <type_traits>
+
+namespace tenon {
+
+template <class T, size_t N>
+class SmallVector {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  using value_type = T;
+  SmallVector() = default;
+  SmallVector(std::initializer_list<T> items) { append(items.begin(), items.size()); }
+  explicit SmallVector(std::span<const T> items) { append(items.data(), items.size()); }
+  SmallVector(size_t count, const T& value) { resize(count, value); }
+  SmallVector(const SmallVector& other) { append(other.data(), other.size()); }
+  SmallVector(SmallVector&& other) noexcept { take(other); }
+  SmallVector& operator=(const SmallVector& other) {
+    if (this != &other) {
+      size_ = 0;
+      append(other.data(), other.size());
+    }
+    return *this;
+  }
+  SmallVector& operator=(SmallVector&& other) noexcept {
+    if (this != &other) {
+      release();
+      take(other);
+    }
+    return *this;
+  }
+  ~SmallVector() { release(); }
+
+  T* data() { return heap_ ? heap_ : reinterpret_cast<T*>(inline_); }
+  const T* data() const { return heap_ ? heap_ : reinterpret_cast<const T*>(inline_); }
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  T* begin() { return data(); }
+  T* end() { return data() + size_; }
+  const T* begin() const { return data(); }
+  const T* end() const { return data() + size_; }
+  T& operator[](size_t i) { return data()[i]; }
+  const T& operator[](size_t i) const { return data()[i]; }
+  T& front() { return data()[0]; }
+  const T& front() const { return data()[0]; }
+  T& back() { return data()[size_ - 1]; }
+  const T& back() const { return data()[size_ - 1]; }
+  operator std::span<const T>() const { return {data(), size_}; }
+
+  void push_back(const T& value) {
+    T copy = value;
+    reserve(size_ + 1);
+    data()[size_++] = copy;
+  }
+  void pop_back() { --size_; }
+  void resize(size_t count, const T& value = T{}) {
+    reserve(count);
+    for (size_t i = size_; i < count; ++i) data()[i] = value;
+    size_ = count;
+  }
+  void clear() { size_ = 0; }
+  void insert(size_t at, const T& value) {
+    push_back(value);
+    T moved = value;
+    for (size_t i = size_ - 1; i > at; --i) data()[i] = data()[i - 1];
+    data()[at] = moved;
+  }
+  void erase(size_t at) {
+    for (size_t i = at; i + 1 < size_; ++i) data()[i] = data()[i + 1];
+    --size_;
+  }
+  void append(std::span<const T> items) { append(items.data(), items.size()); }
+  void reserve(size_t count) {
+    if (count <= capacity_) return;
+    size_t larger = count > 2 * capacity_ ? count : 2 * capacity_;
+    T* heap = static_cast<T*>(::operator new(larger * sizeof(T)));
+    if (size_) std::memcpy(static_cast<void*>(heap), data(), size_ * sizeof(T));
+    release();
+    heap_ = heap;
+    capacity_ = larger;
+  }
+
+  friend bool operator==(const SmallVector& a, const SmallVector& b) {
+    if (a.size_ != b.size_) return false;
+    for (size_t i = 0; i < a.size_; ++i)
+      if (!(a[i] == b[i])) return false;
+    return true;
+  }
+
+ private:
+  void append(const T* items, size_t count) {
+    reserve(size_ + count);
+    if (count) std::memcpy(static_cast<void*>(data() + size_), items, count * sizeof(T));
+    size_ += count;
+  }
+  void take(SmallVector& other) {
+    heap_ = other.heap_;
+    size_ = other.size_;
+    capacity_ = other.capacity_;
+    if (!heap_ && size_) std::memcpy(inline_, other.inline_, size_ * sizeof(T));
+    other.heap_ = nullptr;
+    other.size_ = 0;
+    other.capacity_ = N;
+  }
+  void release() {
+    if (heap_) ::operator delete(heap_);
+    heap_ = nullptr;
+    capacity_ = N;
+  }
+
+  T* heap_ = nullptr;
+  size_t size_ = 0;
+  size_t capacity_ = N;
+  alignas(T) std::byte inline_[N * sizeof(T)];
+};
+
+template <class T, size_t N>
+void append_text(std::string& out, const SmallVector<T, N>& items) {
+  out += '[';
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (i) out += ", ";
+    append_text(out, items[i]);
+  }
+  out += ']';
+}
+
+}  // namespace tenon

@@ -1,0 +1,103 @@
+// An operator's argument or result: one closed variant, over Tensor in a call and over Value in a graph.
+#pragma once
+#include <complex>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tenon/base/error.h"
+#include "tenon/tensor/dtype.h"
+#include "tenon/tensor/meta.h"
+
+namespace tenon {
+
+struct GraphBody;
+
+/// A graph as an argument: the body of a region or of control flow. Its name is the one in the file.
+struct Subgraph {
+  std::string name;
+  std::shared_ptr<const GraphBody> body;   // shared: arguments are copied, bodies are not changed
+  bool operator==(const Subgraph&) const = default;
+};
+struct OperatorName {
+  std::string name;
+  bool operator==(const OperatorName&) const = default;
+};
+
+template <class T>
+struct BasicArg {
+  using Items = std::vector<BasicArg>;
+  using Variant = std::variant<std::monostate, bool, SymInt, double, std::string, DType, Device, Layout, MemoryFormat, T,
+                               std::vector<T>, Sizes, std::vector<double>, std::vector<bool>, std::vector<std::string>,
+                               Subgraph, OperatorName, std::complex<double>, Items>;
+  Variant v;
+
+  BasicArg() = default;
+  BasicArg(bool b) : v(b) {}
+  BasicArg(int i) : v(SymInt(i)) {}
+  BasicArg(int64_t i) : v(SymInt(i)) {}
+  BasicArg(size_t i) : v(SymInt(static_cast<int64_t>(i))) {}
+  BasicArg(SymInt i) : v(i) {}
+  BasicArg(double d) : v(d) {}
+  BasicArg(const char* s) : v(std::string(s)) {}
+  template <class U>
+    requires(std::is_constructible_v<Variant, U&&> && !std::is_arithmetic_v<std::decay_t<U>> &&
+             !std::is_same_v<std::decay_t<U>, BasicArg> && !std::is_pointer_v<std::decay_t<U>>)
+  BasicArg(U&& value) : v(std::forward<U>(value)) {}
+
+  template <class U>
+  bool is() const { return std::holds_alternative<U>(v); }
+  template <class U>
+  const U* get() const { return std::get_if<U>(&v); }
+  template <class U>
+  U* get() { return std::get_if<U>(&v); }
+  bool is_none() const { return v.index() == 0; }
+  bool is_number() const { return is<bool>() || is<SymInt>() || is<double>() || is<std::complex<double>>(); }
+
+  bool operator==(const BasicArg&) const = default;
+};
+
+/// Calls visit(T&) for each T inside an argument, in order: tensors in lists and nested items too.
+template <class T, class Visit>
+void for_each_tensor(BasicArg<T>& arg, Visit&& visit) {
+  if (T* t = arg.template get<T>()) visit(*t);
+  else if (auto* list = arg.template get<std::vector<T>>()) for (T& t : *list) visit(t);
+  else if (auto* items = arg.template get<std::vector<BasicArg<T>>>()) for (auto& item : *items) for_each_tensor(item, visit);
+}
+template <class T, class Visit>
+void for_each_tensor(const BasicArg<T>& arg, Visit&& visit) {
+  for_each_tensor(const_cast<BasicArg<T>&>(arg), [&](T& t) { visit(static_cast<const T&>(t)); });
+}
+
+/// The same argument over another kind of tensor: convert(T) -> U for each one inside.
+template <class U, class T, class Convert>
+BasicArg<U> map_tensors(const BasicArg<T>& arg, Convert&& convert) {
+  if (const T* t = arg.template get<T>()) return BasicArg<U>(convert(*t));
+  if (auto* list = arg.template get<std::vector<T>>()) {
+    std::vector<U> out;
+    out.reserve(list->size());
+    for (const T& t : *list) out.push_back(convert(t));
+    return BasicArg<U>(std::move(out));
+  }
+  if (auto* items = arg.template get<std::vector<BasicArg<T>>>()) {
+    std::vector<BasicArg<U>> out;
+    out.reserve(items->size());
+    for (const auto& item : *items) out.push_back(map_tensors<U>(item, convert));
+    return BasicArg<U>(std::move(out));
+  }
+  return std::visit(
+      [](const auto& value) -> BasicArg<U> {
+        using V = std::decay_t<decltype(value)>;
+        if constexpr (std::is_same_v<V, T> || std::is_same_v<V, std::vector<T>> || std::is_same_v<V, std::vector<BasicArg<T>>>)
+          return {};
+        else {
+          BasicArg<U> out;
+          out.v = value;
+          return out;
+        }
+      },
+      arg.v);
+}
+
+}  // namespace tenon

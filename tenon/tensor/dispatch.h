@@ -1,0 +1,53 @@
+// How a call of an operator finds who executes it: a thread-local stack of dispatchers. interp runs it now, trace appends a
+// node, aot's functionaliser replaces writes, autograd notes the call. No rule knows under which of them it runs.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "tenon/tensor/arg.h"
+#include "tenon/tensor/tensor.h"
+
+namespace tenon {
+
+struct Op;   // graph/op.h
+
+using CallArg = BasicArg<Tensor>;
+using CallArgs = std::vector<CallArg>;        // in schema order, one per schema argument, defaults filled in
+using CallResults = std::vector<CallArg>;     // one per schema return: a tensor, a list, a number or none
+
+class Dispatcher {
+ public:
+  virtual ~Dispatcher() = default;
+  virtual CallResults call(const Op& op, CallArgs args) = 0;
+};
+
+/// Executes a call with the dispatcher on top of this thread's stack.
+CallResults dispatch(const Op& op, CallArgs args);
+Dispatcher* top_dispatcher();
+/// The bottom of every thread's stack; interp sets it.
+void set_default_dispatcher(Dispatcher* dispatcher);
+
+/// Puts a dispatcher on top of this thread's stack for the life of the scope. Null gives the default.
+class DispatchScope {
+ public:
+  explicit DispatchScope(Dispatcher* dispatcher);
+  ~DispatchScope();
+  DispatchScope(const DispatchScope&) = delete;
+
+ private:
+  Dispatcher* previous_;
+};
+
+/// Whether calls are recorded for gradients; a thread-local flag, as in PyTorch.
+bool grad_enabled();
+class GradMode {
+ public:
+  explicit GradMode(bool enabled);
+  ~GradMode();
+  GradMode(const GradMode&) = delete;
+
+ private:
+  bool previous_;
+};
+
+}  // namespace tenon

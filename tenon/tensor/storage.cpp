@@ -1,0 +1,32 @@
+#include "tenon/tensor/storage.h"
+
+#include <cstring>
+#include <new>
+
+namespace tenon {
+namespace {
+constexpr std::align_val_t alignment{64};
+std::byte* allocate(size_t bytes) { return static_cast<std::byte*>(::operator new(bytes ? bytes : 1, alignment)); }
+}  // namespace
+
+Storage::Storage(size_t bytes) : data_(allocate(bytes)), size_(bytes) {}
+
+Storage::Storage(std::span<const std::byte> borrowed, std::shared_ptr<const void> owner)
+    : data_(const_cast<std::byte*>(borrowed.data())), size_(borrowed.size()), owner_(std::move(owner)), owned_(false) {}
+
+Storage::~Storage() {
+  if (owned_) ::operator delete(data_, alignment);
+}
+
+std::byte* Storage::mutable_data() {
+  if (!owned_) {
+    std::byte* copy = allocate(size_);
+    if (size_) std::memcpy(copy, data_, size_);
+    data_ = copy;
+    owned_ = true;
+    owner_.reset();
+  }
+  return data_;
+}
+
+}  // namespace tenon

@@ -1,0 +1,149 @@
+#include "tenon/tensor/tensor.h"
+
+#include <cstring>
+
+#include "tenon/sym/checked.h"
+#include "tenon/tensor/half.h"
+
+namespace tenon {
+
+Tensor::Tensor(TensorMeta meta, std::shared_ptr<Storage> storage) : impl_(std::make_shared<Impl>()) {
+  impl_->meta = std::move(meta);
+  impl_->storage = std::move(storage);
+}
+
+Tensor::Tensor(TensorMeta meta, GraphBody* graph, ValueId value) : impl_(std::make_shared<Impl>()) {
+  impl_->meta = std::move(meta);
+  impl_->graph = graph;
+  impl_->value = value;
+}
+
+Tensor Tensor::empty(TensorMeta meta) {
+  int64_t last = -1;   // elements needed, from the strides
+  bool any = true;
+  for (size_t i = 0; i < meta.rank(); ++i) {
+    int64_t size = meta.sizes[i].as_int();
+    require(size >= 0, "tensor: expected sizes that are not negative, got ", meta.sizes);
+    if (size == 0) any = false;
+    else last = sym::checked_add(last, sym::checked_mul(size - 1, meta.strides[i].as_int()));
+  }
+  meta.offset = 0;
+  int64_t bytes = any ? sym::checked_mul(last + 2, static_cast<int64_t>(item_size(meta.dtype))) : 0;
+  auto storage = std::make_shared<Storage>(static_cast<size_t>(bytes));
+  return Tensor(std::move(meta), std::move(storage));
+}
+
+namespace {
+template <class T>
+Tensor make_number(DType dtype, T value) {
+  TensorMeta meta = make_meta(dtype, {});
+  meta.wrapped_number = true;
+  Tensor t = Tensor::empty(std::move(meta));
+  *t.mutable_data<T>() = value;
+  return t;
+}
+}  // namespace
+
+Tensor Tensor::number(double value) { return make_number(DType::f64, value); }
+Tensor Tensor::number(int64_t value) { return make_number(DType::i64, value); }
+Tensor Tensor::number(bool value) { return make_number(DType::boolean, value); }
+
+const std::byte* Tensor::bytes() const {
+  expect(impl_ && impl_->storage != nullptr, "data of a tensor that has none");
+  return impl_->storage->data() + static_cast<size_t>(impl_->meta.offset.as_int()) * item_size(impl_->meta.dtype);
+}
+
+std::byte* Tensor::mutable_bytes() {
+  expect(impl_ && impl_->storage != nullptr, "data of a tensor that has none");
+  return impl_->storage->mutable_data() + static_cast<size_t>(impl_->meta.offset.as_int()) * item_size(impl_->meta.dtype);
+}
+
+Tensor Tensor::with_meta(TensorMeta meta) const { return Tensor(std::move(meta), impl_->storage); }
+
+double scalar_value(const Tensor& t) {
+  const std::byte* p = t.bytes();
+  switch (t.dtype()) {
+    case DType::f64: return *reinterpret_cast<const double*>(p);
+    case DType::f32: return static_cast<double>(*reinterpret_cast<const float*>(p));
+    case DType::f16: return static_cast<double>(half_to_float(*reinterpret_cast<const uint16_t*>(p)));
+    case DType::bf16: return static_cast<double>(bfloat_to_float(*reinterpret_cast<const uint16_t*>(p)));
+    default: return static_cast<double>(scalar_integer(t));
+  }
+}
+
+int64_t scalar_integer(const Tensor& t) {
+  const std::byte* p = t.bytes();
+  switch (t.dtype()) {
+    case DType::boolean: return *reinterpret_cast<const uint8_t*>(p) != 0;
+    case DType::u8: return *reinterpret_cast<const uint8_t*>(p);
+    case DType::i8: return *reinterpret_cast<const int8_t*>(p);
+    case DType::i16: return *reinterpret_cast<const int16_t*>(p);
+    case DType::u16: return *reinterpret_cast<const uint16_t*>(p);
+    case DType::i32: return *reinterpret_cast<const int32_t*>(p);
+    case DType::u32: return *reinterpret_cast<const uint32_t*>(p);
+    case DType::i64:
+    case DType::u64: return *reinterpret_cast<const int64_t*>(p);
+    case DType::f16:
+    case DType::bf16:
+    case DType::f32:
+    case DType::f64: return static_cast<int64_t>(scalar_value(t));
+    default: fail("a number was expected, got a tensor of ", t.dtype());
+  }
+}
+
+void copy_elements(const Tensor& from, Tensor& to) {
+  expect(from.dtype() == to.dtype() && from.sizes() == to.sizes(), "copy of ", from.meta(), " to ", to.meta());
+  size_t item = item_size(from.dtype());
+  size_t rank = from.rank();
+  int64_t total = from.numel().as_int();
+  if (total == 0) return;
+  const std::byte* source = from.bytes();
+  std::byte* target = to.mutable_bytes();
+  if (is_contiguous(from.meta()) && is_contiguous(to.meta())) {
+    std::memmove(target, source, static_cast<size_t>(total) * item);
+    return;
+  }
+  SmallVector<int64_t, 6> at(rank, 0);
+  for (int64_t i = 0; i < total; ++i) {
+    int64_t a = 0, b = 0;
+    for (size_t d = 0; d < rank; ++d) {
+      a += at[d] * from.strides()[d].as_int();
+      b += at[d] * to.strides()[d].as_int();
+    }
+    std::memcpy(target + b * static_cast<int64_t>(item), source + a * static_cast<int64_t>(item), item);
+    for (size_t d = rank; d-- > 0;) {
+      if (++at[d] < from.sizes()[d].as_int()) break;
+      at[d] = 0;
+    }
+  }
+}
+
+Tensor contiguous_copy(const Tensor& t) {
+  TensorMeta meta = make_meta(t.dtype(), t.sizes());
+  meta.requires_grad = t.meta().requires_grad;
+  Tensor copy = Tensor::empty(std::move(meta));
+  copy_elements(t, copy);
+  return copy;
+}
+
+void require_fits(const TensorMeta& meta, size_t storage_bytes, std::string_view what) {
+  require(meta.sizes.size() == meta.strides.size(), what, ": ", meta.sizes.size(), " sizes but ", meta.strides.size(), " strides");
+  bool any = true;
+  int64_t last = 0;
+  require(meta.offset.is_int() && meta.offset.as_int() >= 0, what, ": expected a storage offset of 0 or more, got ", meta.offset);
+  for (size_t i = 0; i < meta.rank(); ++i) {
+    require(meta.sizes[i].is_int() && meta.strides[i].is_int(), what, ": expected constant sizes, got ", meta.sizes);
+    int64_t size = meta.sizes[i].as_int(), stride = meta.strides[i].as_int();
+    require(size >= 0, what, ": expected sizes of 0 or more, got ", meta.sizes);
+    require(stride >= 0, what, ": expected strides of 0 or more, got ", meta.strides);
+    if (size == 0) any = false;
+    else last = sym::checked_add(last, sym::checked_mul(size - 1, stride));
+  }
+  if (!any) return;
+  int64_t needed = sym::checked_mul(sym::checked_add(sym::checked_add(last, meta.offset.as_int()), 1),
+                                    static_cast<int64_t>(item_size(meta.dtype)));
+  require(static_cast<uint64_t>(needed) <= storage_bytes, what, ": ", meta, " at offset ", meta.offset, " needs ", needed,
+          " bytes, its storage has ", storage_bytes);
+}
+
+}  // namespace tenon
