@@ -1,0 +1,139 @@
+#include "tenon/graph/graph.h"
+
+namespace tenon {
+
+Graph Graph::copy() const {
+  Graph other;
+  *other.body_ = *body_;
+  return other;
+}
+
+std::string unique_name(GraphBody& graph, const std::string& wanted) {
+  auto [entry, fresh] = graph.names.try_emplace(wanted, 1);
+  if (fresh) return wanted;
+  for (;;) {
+    std::string candidate = text(wanted, "_", entry->second++);
+    if (graph.names.try_emplace(candidate, 1).second) return candidate;
+    entry = graph.names.find(wanted);   // try_emplace may have moved the table
+  }
+}
+
+Value add_value(GraphBody& graph, ValueInfo info) {
+  info.name = unique_name(graph, info.name);
+  graph.values.push_back(std::move(info));
+  return {static_cast<ValueId>(graph.values.size() - 1)};
+}
+
+Value add_input(GraphBody& graph, std::string name, TensorMeta meta) {
+  Value v = add_value(graph, {.name = std::move(name), .meta = std::move(meta)});
+  graph.inputs.emplace_back(v);
+  return v;
+}
+
+NodeId add_node(GraphBody& graph, Node node) {
+  auto id = static_cast<NodeId>(graph.nodes.size());
+  for_each_result(node, [&](Value v) { graph.values[v.id].producer = id; });
+  graph.nodes.push_back(std::move(node));
+  return id;
+}
+
+void for_each_input(const Node& node, const std::function<void(Value)>& visit) {
+  for (const Arg& arg : node.args)
+    for_each_tensor(arg, [&](const Value& v) { if (v) visit(v); });
+}
+
+void for_each_result(const Node& node, const std::function<void(Value)>& visit) {
+  for (const Arg& result : node.results)
+    for_each_tensor(result, [&](const Value& v) { if (v) visit(v); });
+}
+
+Replay::Replay(const GraphBody& from) : map(from.values.size()), from_(from) {
+  graph->shapes = from.shapes;
+  graph->single_tensor_return = from.single_tensor_return;
+}
+
+void Replay::inputs() {
+  for (const Arg& input : from_.inputs) {
+    if (const Value* v = input.get<Value>()) {
+      map[v->id] = add_value(graph.body(), from_.values[v->id]);
+      graph->inputs.emplace_back(map[v->id]);
+    } else {
+      graph->inputs.push_back(input);
+    }
+  }
+}
+
+Arg Replay::moved(const Arg& arg) const {
+  return map_tensors<Value>(arg, [&](const Value& v) { return v ? map[v.id] : v; });
+}
+
+NodeId Replay::node(const Node& node) {
+  Node copy = node;
+  for (Arg& arg : copy.args) arg = moved(arg);
+  for (Arg& result : copy.results)
+    for_each_tensor(result, [&](Value& v) {
+      if (!v) return;
+      Value fresh = add_value(graph.body(), from_.values[v.id]);
+      map[v.id] = fresh;
+      v = fresh;
+    });
+  return add_node(graph.body(), std::move(copy));
+}
+
+void Replay::outputs() {
+  for (const Arg& output : from_.outputs) graph->outputs.push_back(moved(output));
+}
+
+Graph remove_dead_code(Graph graph) {
+  const GraphBody& body = graph.body();
+  std::vector<bool> needed(body.values.size()), keep(body.nodes.size());
+  auto need = [&](const Arg& arg) { for_each_tensor(arg, [&](const Value& v) { if (v) needed[v.id] = true; }); };
+  for (const Arg& output : body.outputs) need(output);
+  for (size_t i = body.nodes.size(); i-- > 0;) {
+    const Node& node = body.nodes[i];
+    bool live = node.op->traits.asserts || node.op->writes() || node.op->traits.unknown;
+    for_each_result(node, [&](Value v) { live = live || needed[v.id]; });
+    keep[i] = live;
+    if (live) for (const Arg& arg : node.args) need(arg);
+  }
+  Replay replay(body);
+  replay.inputs();
+  for (size_t i = 0; i < body.nodes.size(); ++i)
+    if (keep[i]) replay.node(body.nodes[i]);
+  replay.outputs();
+  return std::move(replay.graph);
+}
+
+void verify(const GraphBody& graph) {
+  std::vector<bool> defined(graph.values.size());
+  auto define = [&](Value v, const std::string& who) {
+    expect(v.id < graph.values.size(), who, " defines a value the graph does not have");
+    expect(!defined[v.id], who, " defines %", graph.values[v.id].name, " a second time");
+    defined[v.id] = true;
+  };
+  for (const Arg& input : graph.inputs)
+    if (const Value* v = input.get<Value>()) define(*v, "an input");
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    expect(node.op != nullptr, "node ", i, " has no operator");
+    if (node.op->kind != Kind::structural && !node.op->traits.unknown && node.op->kind != Kind::symbolic) {
+      expect(node.args.size() == node.op->schema.args.size(), node.op->name(), " has ", node.args.size(), " arguments, its schema ",
+             node.op->schema.args.size());
+      expect(node.results.size() == node.op->schema.returns.size(), node.op->name(), " has ", node.results.size(),
+             " results, its schema ", node.op->schema.returns.size());
+    }
+    for_each_input(node, [&](Value v) {
+      expect(v.id < graph.values.size() && defined[v.id], node.op->name(), " uses %",
+             v.id < graph.values.size() ? graph.values[v.id].name : text(v.id), " before it is defined");
+    });
+    for_each_result(node, [&](Value v) { define(v, node.op->name()); });
+    for (const Arg& arg : node.args)
+      if (const Subgraph* sub = arg.get<Subgraph>()) verify(*sub->body);
+  }
+  for (const Arg& output : graph.outputs)
+    for_each_tensor(output, [&](const Value& v) {
+      expect(!v || (v.id < graph.values.size() && defined[v.id]), "an output is not defined");
+    });
+}
+
+}  // namespace tenon

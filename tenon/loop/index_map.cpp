@@ -1,0 +1,199 @@
+#include "tenon/loop/index_map.h"
+
+#include <algorithm>
+
+#include "tenon/base/error.h"
+#include "tenon/sym/print.h"
+
+namespace tenon {
+
+std::optional<Sizes> view_strides(const Sizes& base_sizes, const Sizes& base_strides, const Sizes& sizes) {
+  for (SymInt size : base_sizes)
+    if (size == SymInt(0)) return contiguous_strides(sizes);
+  Sizes strides(sizes.size(), SymInt(1));
+  // Walk both shapes from the right; a run of base dims that lie densely behind each other may be cut up anew.
+  size_t next = sizes.size();
+  SymInt chunk_stride = base_strides.empty() ? SymInt(1) : base_strides.back();
+  SymInt base_count = 1;
+  for (size_t b = base_sizes.size(); b-- > 0;) {
+    base_count = base_count * base_sizes[b];
+    bool ends = b == 0 || (!(base_sizes[b - 1] == SymInt(1)) && !(base_strides[b - 1] == base_count * chunk_stride));
+    if (!ends) continue;
+    SymInt view_count = 1;
+    while (next > 0 && (!(view_count == base_count) || sizes[next - 1] == SymInt(1))) {
+      // Stop when the chunk is full; a remaining dim of 1 may be taken by it.
+      SymInt taken = view_count * sizes[next - 1];
+      if (view_count.is_int() && base_count.is_int() && taken.is_int() && taken.as_int() > base_count.as_int()) break;
+      strides[next - 1] = view_count * chunk_stride;
+      view_count = taken;
+      --next;
+    }
+    if (!(view_count == base_count)) return std::nullopt;
+    if (b > 0) {
+      chunk_stride = base_strides[b - 1];
+      base_count = 1;
+    }
+  }
+  if (base_sizes.empty())
+    while (next > 0 && sizes[next - 1] == SymInt(1)) strides[--next] = 1;
+  if (next != 0) return std::nullopt;
+  return strides;
+}
+
+namespace {
+
+TensorMeta applied(const view::Permute& p, TensorMeta m) {
+  Sizes sizes, strides;
+  for (size_t d : p.dims) {
+    sizes.push_back(m.sizes[d]);
+    strides.push_back(m.strides[d]);
+  }
+  m.sizes = sizes;
+  m.strides = strides;
+  return m;
+}
+
+TensorMeta applied(const view::Slice& s, TensorMeta m) {
+  m.offset = m.offset + s.start * m.strides[s.dim];
+  m.sizes[s.dim] = s.size;
+  m.strides[s.dim] = m.strides[s.dim] * s.step;
+  return m;
+}
+
+TensorMeta applied(const view::Expand& e, TensorMeta m) {
+  expect(e.sizes.size() >= m.rank(), "expand to a lower rank");
+  size_t fresh = e.sizes.size() - m.rank();
+  Sizes strides(e.sizes.size(), SymInt(0));
+  for (size_t i = 0; i < m.rank(); ++i) {
+    bool same = m.sizes[i] == e.sizes[fresh + i];
+    strides[fresh + i] = same ? m.strides[i] : SymInt(0);
+  }
+  for (size_t i = fresh; i-- > 0;)   // a new dim of size 1 gets the stride of a dense one
+    if (e.sizes[i] == SymInt(1)) strides[i] = i + 1 < e.sizes.size() ? e.sizes[i + 1] * strides[i + 1] : SymInt(1);
+  m.sizes = e.sizes;
+  m.strides = strides;
+  return m;
+}
+
+TensorMeta applied(const view::Reshape& r, TensorMeta m) {
+  std::optional<Sizes> strides = view_strides(m.sizes, m.strides, r.sizes);
+  require(strides.has_value(), "view: sizes ", r.sizes, " are no view of a tensor with sizes ", m.sizes, " and strides ", m.strides,
+          "; use reshape, which copies where it must");
+  m.sizes = r.sizes;
+  m.strides = *strides;
+  return m;
+}
+
+TensorMeta applied(const view::Diagonal& d, TensorMeta m) {
+  // A positive offset starts to the right, a negative one further down.
+  SymInt start = 0;
+  if (d.offset.is_int() && d.offset.as_int() < 0) start = -d.offset * m.strides[d.dim1];
+  else start = d.offset * m.strides[d.dim2];
+  SymInt stride = m.strides[d.dim1] + m.strides[d.dim2];
+  if (!(d.size == SymInt(0))) m.offset = m.offset + start;
+  size_t high = std::max(d.dim1, d.dim2), low = std::min(d.dim1, d.dim2);
+  m.sizes.erase(high);
+  m.sizes.erase(low);
+  m.strides.erase(high);
+  m.strides.erase(low);
+  m.sizes.push_back(d.size);
+  m.strides.push_back(stride);
+  return m;
+}
+
+TensorMeta applied(const view::Unfold& u, TensorMeta m) {
+  if (m.rank() == 0) {
+    m.sizes.push_back(u.size);
+    m.strides.push_back(1);
+    return m;
+  }
+  SymInt stride = m.strides[u.dim];
+  m.sizes[u.dim] = sym::floor_div(m.sizes[u.dim] - u.size, u.step) + 1;
+  m.strides[u.dim] = stride * u.step;
+  m.sizes.push_back(u.size);
+  m.strides.push_back(stride);
+  return m;
+}
+
+TensorMeta applied(const view::Strided& s, TensorMeta m) {
+  m.sizes = s.sizes;
+  m.strides = s.strides;
+  m.offset = s.offset;
+  return m;
+}
+
+TensorMeta applied(const view::Reinterpret& r, TensorMeta m) {
+  auto from = static_cast<int64_t>(item_size(m.dtype)), to = static_cast<int64_t>(item_size(r.dtype));
+  m.dtype = r.dtype;
+  if (from == to) return m;
+  require(m.rank() > 0, "view: a 0-d tensor cannot be seen as a dtype of another size");
+  require(m.strides.back() == SymInt(1), "view: to see it as ", r.dtype, " the last dimension must be contiguous, its stride is ",
+          m.strides.back());
+  for (size_t i = 0; i < m.rank(); ++i) {
+    SymInt& size = m.sizes[i];
+    SymInt& stride = m.strides[i];
+    if (i + 1 == m.rank()) size = sym::floor_div(size * from, to);
+    else stride = sym::floor_div(stride * from, to);
+  }
+  m.offset = sym::floor_div(m.offset * from, to);
+  return m;
+}
+
+TensorMeta applied(const view::Stop&, TensorMeta m) {
+  m.requires_grad = false;
+  return m;
+}
+
+}  // namespace
+
+TensorMeta apply(const view::Step& step, const TensorMeta& base) {
+  TensorMeta meta = std::visit([&](const auto& s) { return applied(s, base); }, step);
+  meta.wrapped_number = false;
+  return meta;
+}
+
+TensorMeta apply(const IndexMap& map, const TensorMeta& base) {
+  TensorMeta meta = base;
+  for (const view::Step& step : map.steps) meta = apply(step, meta);
+  return meta;
+}
+
+bool overlaps(const view::Step& step, const TensorMeta& base) {
+  if (auto* e = std::get_if<view::Expand>(&step)) {
+    TensorMeta result = apply(step, base);
+    for (size_t i = 0; i < e->sizes.size(); ++i)
+      if (result.strides[i] == SymInt(0) && !(e->sizes[i] == SymInt(1))) return true;
+    return false;
+  }
+  if (auto* u = std::get_if<view::Unfold>(&step)) return !(u->size.is_int() && u->step.is_int() && u->size.as_int() <= u->step.as_int());
+  if (auto* s = std::get_if<view::Strided>(&step)) {   // sorted by stride, each dim must step over the whole of the smaller ones
+    std::vector<std::pair<int64_t, int64_t>> dims;
+    for (size_t i = 0; i < s->sizes.size(); ++i) {
+      if (!s->sizes[i].is_int() || !s->strides[i].is_int()) return true;
+      if (s->sizes[i].as_int() == 0) return false;
+      if (s->sizes[i].as_int() > 1) dims.emplace_back(s->strides[i].as_int(), s->sizes[i].as_int());
+    }
+    std::sort(dims.begin(), dims.end());
+    int64_t reach = 0;
+    for (auto [stride, size] : dims) {
+      if (stride <= reach) return true;
+      reach += stride * (size - 1);
+    }
+    return false;
+  }
+  return false;
+}
+
+void append_text(std::string& out, const view::Step& step) {
+  if (auto* p = std::get_if<view::Permute>(&step)) out += text("permute", p->dims);
+  else if (auto* s = std::get_if<view::Slice>(&step)) out += text("slice(dim ", s->dim, ", ", s->start, " + ", s->size, " x ", s->step, ")");
+  else if (auto* e = std::get_if<view::Expand>(&step)) out += text("expand", e->sizes);
+  else if (auto* r = std::get_if<view::Reshape>(&step)) out += text("reshape", r->sizes);
+  else if (auto* d = std::get_if<view::Diagonal>(&step)) out += text("diagonal(", d->dim1, ", ", d->dim2, ", offset ", d->offset, ")");
+  else if (auto* u = std::get_if<view::Unfold>(&step)) out += text("unfold(dim ", u->dim, ", ", u->size, " x ", u->step, ")");
+  else if (auto* t = std::get_if<view::Strided>(&step)) out += text("strided", t->sizes, t->strides, " + ", t->offset);
+  else if (auto* i = std::get_if<view::Reinterpret>(&step)) out += text("reinterpret ", i->dtype);
+  else out += "stop";
+}
+
+}  // namespace tenon

@@ -1,0 +1,137 @@
+#include "tenon/base/error.h"
+#include "tenon/loop/program.h"
+#include "tenon/sym/print.h"
+
+namespace tenon::loop {
+namespace {
+
+std::string index_list(const Program& program, std::span<const ExprId> at) {
+  std::string out = "[";
+  for (size_t i = 0; i < at.size(); ++i) out += (i ? ", " : "") + to_text(program, at[i]);
+  return out + "]";
+}
+
+std::string_view name(Combine combine) {
+  switch (combine) {
+    case Combine::sum: return "sum";
+    case Combine::product: return "product";
+    case Combine::min: return "min";
+    case Combine::max: return "max";
+    case Combine::any: return "any";
+    case Combine::all: return "all";
+    case Combine::argmin: return "argmin";
+    case Combine::argmax: return "argmax";
+  }
+  unreachable();
+}
+
+std::string_view spelled(Mode mode) {
+  switch (mode) {
+    case Mode::set: return "=";
+    case Mode::add: return "+=";
+    case Mode::mul: return "*=";
+    case Mode::min: return "min=";
+    case Mode::max: return "max=";
+  }
+  unreachable();
+}
+
+std::string operand(const Program& program, const Operand& o) {
+  return text(program.buffers[o.buffer].name, o.sizes, o.strides, o.offset == SymInt(0) ? "" : text(" + ", o.offset));
+}
+
+std::string step_text(const Program& p, const Stage& stage) {
+  std::string out = text("for ", stage.domain);
+  if (!stage.reduce.empty()) out += text(" reduce ", stage.reduce);
+  out += ":\n";
+  for (size_t i = 0; i < stage.accumulators.size(); ++i) {
+    const Accumulator& a = stage.accumulators[i];
+    out += text("  acc", i, ": ", loop::name(a.type), " = ", name(a.combine), " ", to_text(p, a.value), "\n");
+  }
+  for (const Store& s : stage.stores) {
+    out += text("  ", p.buffers[s.to].name, index_list(p, s.at), " ", spelled(s.mode), " ", to_text(p, s.value));
+    if (s.where != ~0u) out += " where " + to_text(p, s.where);
+    out += "\n";
+  }
+  return out;
+}
+
+std::string step_text(const Program& p, const Gemm& g) {
+  return text(operand(p, g.out), " = gemm(", operand(p, g.a), ", ", operand(p, g.b), ", alpha ", g.alpha, ", beta ", g.beta, ")\n");
+}
+std::string step_text(const Program& p, const Convolution& c) {
+  std::string_view part = c.part == ConvPart::forward ? "convolution" : c.part == ConvPart::input_gradient ? "convolution_input" : "convolution_weight";
+  return text(part, "(x ", operand(p, c.x), ", w ", operand(p, c.w), ", y ", operand(p, c.y), ", stride ", c.stride, ", padding ", c.padding,
+              ", dilation ", c.dilation, c.transposed ? text(", transposed, output_padding ", c.output_padding) : std::string(), ", groups ",
+              c.groups, ")\n");
+}
+std::string step_text(const Program& p, const Attention& a) {
+  return text(operand(p, a.out), " = attention(", operand(p, a.q), ", ", operand(p, a.k), ", ", operand(p, a.v),
+              a.has_mask ? ", mask " + operand(p, a.mask) : std::string(), a.causal ? ", causal" : "", ", scale ", a.scale, ")\n");
+}
+std::string step_text(const Program& p, const AttentionGradient& a) {
+  return text("attention_gradient(", operand(p, a.grad), ", ", operand(p, a.q), ", ", operand(p, a.k), ", ", operand(p, a.v), ", scale ", a.scale, ")\n");
+}
+std::string step_text(const Program& p, const Sort& s) {
+  return text("sort(", operand(p, s.in), ", dim ", s.dim, s.descending ? ", descending" : "", ")\n");
+}
+std::string step_text(const Program& p, const TopK& s) { return text("topk(", operand(p, s.in), ", dim ", s.dim, ", k ", s.k, ")\n"); }
+std::string step_text(const Program& p, const Scan& s) { return text("scan(", operand(p, s.in), ", dim ", s.dim, ")\n"); }
+
+}  // namespace
+
+std::string to_text(const Program& program, ExprId id) {
+  const ExprNode& n = program.arena[id];
+  switch (n.fn) {
+    case Fn::constant:
+      return n.type == Compute::i64 ? text(n.integer) : n.type == Compute::boolean ? text(n.integer != 0) : text(n.real);
+    case Fn::index: return text("i", n.integer);
+    case Fn::size: return text(n.size);
+    case Fn::accumulated: return text("acc", n.integer);
+    case Fn::load: {
+      std::string out = program.buffers[n.buffer].name + index_list(program, n.args);
+      if (n.guard != ~0u) out = text("(", to_text(program, n.guard), " ? ", out, " : ", to_text(program, n.otherwise), ")");
+      return out;
+    }
+    case Fn::cast: return text(name(n.type), "(", to_text(program, n.args[0]), ")");
+    case Fn::add: return text("(", to_text(program, n.args[0]), " + ", to_text(program, n.args[1]), ")");
+    case Fn::sub: return text("(", to_text(program, n.args[0]), " - ", to_text(program, n.args[1]), ")");
+    case Fn::mul: return text(to_text(program, n.args[0]), " * ", to_text(program, n.args[1]));
+    default: {
+      std::string out = text(name(n.fn), "(");
+      for (size_t i = 0; i < n.args.size(); ++i) out += (i ? ", " : "") + to_text(program, n.args[i]);
+      return out + ")";
+    }
+  }
+}
+
+std::string to_text(const Program& program) {
+  std::string out;
+  for (const Buffer& b : program.buffers) {
+    std::string_view role = b.role == Role::input ? "input" : b.role == Role::output ? "output" : "temporary";
+    out += text(role, " ", b.name, ": ", b.dtype, b.sizes, b.strides, "\n");
+  }
+  for (const Step& step : program.steps) out += std::visit([&](const auto& s) { return step_text(program, s); }, step);
+  return out;
+}
+
+void verify(const Program& program) {
+  for (ExprId id = 0; id < program.arena.size(); ++id) {
+    const ExprNode& n = program.arena[id];
+    for (ExprId arg : n.args) expect(arg < id, "an expression uses one that comes after it");
+    if (n.fn == Fn::load) {
+      expect(n.buffer < program.buffers.size(), "a load from a buffer that is not there");
+      expect(n.args.size() == program.buffers[n.buffer].sizes.size(), "a load from ", program.buffers[n.buffer].name, " with ",
+             n.args.size(), " indices");
+    }
+  }
+  for (const Step& step : program.steps)
+    if (const Stage* stage = std::get_if<Stage>(&step)) {
+      expect(!stage->stores.empty(), "a stage without stores");
+      for (const Store& store : stage->stores)
+        expect(store.at.size() == program.buffers[store.to].sizes.size(), "a store to ", program.buffers[store.to].name, " with ",
+               store.at.size(), " indices");
+    }
+}
+
+}  // namespace tenon::loop
