@@ -1,0 +1,199 @@
+#include "tenon/ops/call.h"
+
+#include <algorithm>
+
+#include "tenon/ops/registry.h"
+#include "tenon/sym/print.h"
+
+namespace tenon {
+
+Results::operator Tensor() const {
+  expect(values.size() == 1, "one result was expected, there are ", values.size());
+  return (*this)[0];
+}
+Tensor Results::operator[](size_t i) const {
+  expect(i < values.size(), "result ", i, " of ", values.size());
+  if (auto* t = values[i].get<Tensor>()) return *t;
+  expect(values[i].is_none(), "result ", i, " is no tensor");
+  return {};
+}
+const std::vector<Tensor>& Results::list(size_t i) const {
+  auto* l = values[i].get<std::vector<Tensor>>();
+  expect(l != nullptr, "result ", i, " is no list of tensors");
+  return *l;
+}
+
+const Op& Handle::op() const {
+  if (!op_) registry();   // registering sets the handles
+  expect(op_ != nullptr, "a handle that no op was registered for");
+  return *op_;
+}
+
+Results Handle::call(std::span<Given> args) const {
+  const Op& o = op();
+  return {dispatch(o, bind(o, args))};
+}
+
+Results call_op(const Op& op, CallArgs args) { return {dispatch(op, std::move(args))}; }
+
+CallArgs bind(const Op& op, std::span<Given> given) {
+  const auto& slots = op.schema.args;
+  CallArgs args(slots.size());
+  uint64_t set = 0;
+  size_t position = 0;
+  for (Given& g : given) {
+    size_t at = position;
+    if (g.name) {
+      int found = op.schema.find(g.name);
+      require(found >= 0, op.name(), ": there is no argument ", quoted(g.name));
+      at = static_cast<size_t>(found);
+    } else {
+      require(position < slots.size(), op.name(), ": expected at most ", slots.size(), " arguments, got ", given.size());
+      ++position;
+    }
+    args[at] = std::move(g.value);
+    if (auto* t = args[at].get<Tensor>(); t && !*t) args[at] = CallArg();
+    if (auto wanted = coerce(args[at], slots[at]))
+      fail(op.name(), ": argument ", slots[at].name, ": expected ", *wanted, ", got ", describe(args[at]));
+    set |= 1ull << at;
+  }
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (set >> i & 1) continue;
+    require(slots[i].has_default, op.name(), ": argument ", slots[i].name, " is missing");
+    args[i] = slots[i].default_value;
+  }
+  return args;
+}
+
+std::string describe(const CallArg& arg) {
+  if (auto* t = arg.get<Tensor>()) return *t ? text(t->meta()) : "None";
+  if (auto* l = arg.get<std::vector<Tensor>>()) {
+    std::string out = "[";
+    for (size_t i = 0; i < l->size(); ++i) out += (i ? ", " : "") + ((*l)[i] ? text((*l)[i].meta()) : std::string("None"));
+    return out + "]";
+  }
+  static const GraphBody nothing;
+  return to_text(nothing, map_tensors<Value>(arg, [](const Tensor&) { return Value{}; }));
+}
+
+bool ArgsView::given(size_t i) const {
+  if (i >= args.size() || args[i].is_none()) return false;
+  if (auto* t = args[i].get<Tensor>()) return t->defined();
+  return true;
+}
+
+bool ArgsView::is_tensor(size_t i) const {
+  auto* t = i < args.size() ? args[i].get<Tensor>() : nullptr;
+  return t && t->defined();
+}
+
+Tensor ArgsView::tensor(size_t i) const {
+  expect(i < args.size(), op.name(), " has no argument ", i);
+  const CallArg& a = args[i];
+  if (auto* t = a.get<Tensor>()) return *t;
+  if (auto* b = a.get<bool>()) return Tensor::number(*b);
+  if (auto* d = a.get<double>()) return Tensor::number(*d);
+  if (auto* s = a.get<SymInt>()) {
+    require(s->is_int(), "argument ", op.schema.args[i].name, ": a symbolic number cannot be used as a tensor here, got ", *s);
+    return Tensor::number(s->as_int());
+  }
+  require(a.is_none(), "argument ", op.schema.args[i].name, ": expected a tensor, got ", describe(a));
+  return {};
+}
+
+const TensorMeta& ArgsView::meta(size_t i) const {
+  auto* t = i < args.size() ? args[i].get<Tensor>() : nullptr;
+  require(t && *t, "argument ", i < op.schema.args.size() ? op.schema.args[i].name : text(i), ": expected a tensor, got ",
+          i < args.size() ? describe(args[i]) : "nothing");
+  return t->meta();
+}
+
+std::vector<Tensor> ArgsView::tensors(size_t i) const {
+  if (args[i].is_none()) return {};
+  auto* l = args[i].get<std::vector<Tensor>>();
+  expect(l != nullptr, op.name(), ": argument ", i, " is no list of tensors");
+  return *l;
+}
+
+SymInt ArgsView::integer(size_t i) const {
+  if (auto* s = args[i].get<SymInt>()) return *s;
+  if (auto* b = args[i].get<bool>()) return *b ? 1 : 0;
+  if (auto* d = args[i].get<double>()) return static_cast<int64_t>(*d);
+  if (auto* t = args[i].get<Tensor>(); t && *t && !t->is_traced() && t->rank() == 0) return scalar_integer(*t);
+  fail(op.name(), ": argument ", op.schema.args[i].name, ": expected an integer, got ", describe(args[i]));
+}
+
+int64_t ArgsView::constant(size_t i) const {
+  SymInt s = integer(i);
+  require(s.is_int(), "argument ", op.schema.args[i].name, ": expected a constant, got ", s);
+  return s.as_int();
+}
+
+double ArgsView::number(size_t i) const {
+  if (auto* d = args[i].get<double>()) return *d;
+  if (auto* b = args[i].get<bool>()) return *b ? 1 : 0;
+  if (auto* s = args[i].get<SymInt>()) {
+    if (s->is_int()) return static_cast<double>(s->as_int());
+    if (s->kind() == sym::Kind::real) return s->real_value();
+  }
+  if (auto* t = args[i].get<Tensor>(); t && *t && !t->is_traced() && t->rank() == 0) return scalar_value(*t);
+  fail(op.name(), ": argument ", op.schema.args[i].name, ": expected a number, got ", describe(args[i]));
+}
+
+bool ArgsView::flag(size_t i) const {
+  if (auto* b = args[i].get<bool>()) return *b;
+  if (args[i].is_none()) return false;
+  return constant(i) != 0;
+}
+
+Sizes ArgsView::ints(size_t i) const {
+  if (auto* l = args[i].get<Sizes>()) return *l;
+  if (auto* s = args[i].get<SymInt>()) return Sizes(1, *s);
+  if (args[i].is_none()) return {};
+  fail(op.name(), ": argument ", op.schema.args[i].name, ": expected a list of integers, got ", describe(args[i]));
+}
+
+Sizes ArgsView::ints(size_t i, size_t count) const {
+  Sizes list = ints(i);
+  const SchemaArg& slot = op.schema.args[i];
+  bool is_default = slot.has_default && args[i] == slot.default_value;
+  if (list.size() == 1 || (is_default && !list.empty())) return Sizes(count, list[0]);
+  require(list.size() == count, "argument ", slot.name, ": expected ", count, " numbers, got ", list);
+  return list;
+}
+
+std::optional<DType> ArgsView::dtype(size_t i) const {
+  if (auto* d = args[i].get<DType>()) return *d;
+  return std::nullopt;
+}
+
+const std::string& ArgsView::string(size_t i) const {
+  auto* s = args[i].get<std::string>();
+  require(s != nullptr, "argument ", op.schema.args[i].name, ": expected a string, got ", describe(args[i]));
+  return *s;
+}
+
+size_t ArgsView::dim(size_t i, size_t rank) const {
+  try {
+    return normal_dim(constant(i), rank);
+  } catch (const Error& e) {
+    fail(op.name(), ": ", e.what());
+  }
+}
+
+SmallVector<size_t, 6> ArgsView::dims(size_t i, size_t rank) const {
+  SmallVector<size_t, 6> out;
+  Sizes list = ints(i);
+  if (list.empty())
+    for (size_t d = 0; d < rank; ++d) out.push_back(d);
+  for (SymInt d : list) {
+    size_t normal = normal_dim(d.as_int(), rank);
+    if (rank == 0) continue;   // dims of a scalar: 0 or -1, nothing to reduce
+    require(std::find(out.begin(), out.end(), normal) == out.end(), "dim ", normal, " appears multiple times in the list of dims");
+    out.push_back(normal);
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+}  // namespace tenon

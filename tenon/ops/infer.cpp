@@ -1,0 +1,203 @@
+#include "tenon/ops/infer.h"
+
+#include <algorithm>
+
+namespace tenon {
+
+TensorMeta like(const TensorMeta& meta, Sizes sizes) { return like(meta, std::move(sizes), meta.dtype); }
+TensorMeta like(const TensorMeta& meta, Sizes sizes, DType dtype) {
+  TensorMeta out = make_meta(dtype, std::move(sizes), meta.device);
+  return out;
+}
+
+namespace {
+
+int category(DType d) { return d == DType::boolean ? 0 : is_integral(d) ? 1 : is_floating(d) ? 2 : 3; }
+
+// The default dtype of a number's kind.
+DType number_dtype(DType d) { return is_floating(d) ? DType::f32 : is_complex(d) ? DType::c64 : d; }
+
+struct Standing {   // the dtypes met so far, by category of operand
+  std::optional<DType> dims, zero_dim, number;
+  static void meet(std::optional<DType>& slot, DType d) { slot = slot ? promote(*slot, d) : d; }
+  void add(const TensorMeta& m) {
+    if (m.wrapped_number) meet(number, number_dtype(m.dtype));
+    else if (m.rank() == 0) meet(zero_dim, m.dtype);
+    else meet(dims, m.dtype);
+  }
+  DType result() const {
+    auto combine = [](std::optional<DType> higher, std::optional<DType> lower) {
+      if (!higher) return lower;
+      if (!lower || category(*lower) <= category(*higher)) return higher;
+      return std::optional<DType>(promote(*higher, *lower));
+    };
+    std::optional<DType> d = combine(dims, combine(zero_dim, number));
+    return d.value_or(DType::f32);
+  }
+};
+
+void add_number(Standing& standing, const CallArg& arg) {
+  if (arg.is<bool>()) Standing::meet(standing.number, DType::boolean);
+  else if (auto* s = arg.get<SymInt>()) {
+    bool real = !s->is_int() && (s->kind() == sym::Kind::real || s->kind() == sym::Kind::to_float || s->kind() == sym::Kind::true_div);
+    Standing::meet(standing.number, real ? DType::f32 : DType::i64);
+  } else if (arg.is<double>()) Standing::meet(standing.number, DType::f32);
+  else if (arg.is<std::complex<double>>()) Standing::meet(standing.number, DType::c64);
+}
+
+bool takes_operand(const SchemaArg& slot) {
+  return !slot.type.list && (slot.type.kind == TypeKind::tensor || slot.type.kind == TypeKind::scalar);
+}
+
+}  // namespace
+
+DType common_dtype(const ArgsView& call, uint32_t among) {
+  Standing standing;
+  for (size_t i = 0; i < call.args.size(); ++i) {
+    if (!(among >> i & 1) || !takes_operand(call.op.schema.args[i])) continue;
+    if (call.is_tensor(i)) standing.add(call.meta(i));
+    else add_number(standing, call.args[i]);
+  }
+  return standing.result();
+}
+
+Sizes broadcast(const Sizes& a, const Sizes& b, const ArgsView& call) {
+  const Sizes& longer = a.size() >= b.size() ? a : b;
+  const Sizes& shorter = a.size() >= b.size() ? b : a;
+  Sizes out = longer;
+  size_t extra = longer.size() - shorter.size();
+  for (size_t i = 0; i < shorter.size(); ++i) {
+    SymInt x = longer[extra + i], y = shorter[i];
+    if (x == y || y == SymInt(1)) continue;
+    if (x == SymInt(1)) out[extra + i] = y;
+    else if (x.is_int() && y.is_int())
+      call.require(false, "sizes ", a, " and ", b, " do not broadcast: dimension ", extra + i, " is ", x, " in one and ", y, " in the other");
+    else if (y.is_int()) out[extra + i] = y;   // a symbol beside a number: the program was traced under their being equal
+  }
+  return out;
+}
+
+Sizes broadcast_sizes(const ArgsView& call) {
+  Sizes sizes;
+  for (size_t i = 0; i < call.args.size(); ++i)
+    if (call.is_tensor(i)) sizes = broadcast(sizes, call.meta(i).sizes, call);
+  return sizes;
+}
+
+Sizes pointwise_strides(const Sizes& sizes, std::span<const TensorMeta* const> operands) {
+  bool same = true;
+  const TensorMeta* first = nullptr;
+  for (const TensorMeta* m : operands) {
+    if (m->rank() == 0 && !sizes.empty()) continue;
+    if (!first) first = m;
+    same = same && m->sizes == sizes && m->strides == first->strides;
+  }
+  if (!first || (same && is_contiguous(*first))) return contiguous_strides(sizes);
+  if (same && is_dense(*first)) return first->strides;
+  // Dimensions from innermost to outermost: sorted by the operands' strides, as far as they tell.
+  std::vector<size_t> order(sizes.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = sizes.size() - 1 - i;
+  auto compare = [&](size_t a, size_t b) {   // > 0: a lies outside b
+    for (const TensorMeta* m : operands) {
+      auto stride = [&](size_t d) -> std::optional<int64_t> {
+        size_t extra = sizes.size() - m->rank();
+        if (d < extra || m->sizes[d - extra] == SymInt(1) || !m->strides[d - extra].is_int()) return std::nullopt;
+        return m->strides[d - extra].as_int();
+      };
+      std::optional<int64_t> x = stride(a), y = stride(b);
+      if (!x || !y || *x == 0 || *y == 0) continue;
+      if (*x != *y) return *x < *y ? -1 : 1;
+      if (sizes[a].is_int() && sizes[b].is_int() && sizes[a].as_int() > sizes[b].as_int()) return 1;
+    }
+    return 0;
+  };
+  for (size_t i = 1; i < order.size(); ++i)
+    for (size_t j = i, k = i; k-- > 0;) {
+      int c = compare(order[k], order[j]);
+      if (c > 0) {
+        std::swap(order[k], order[j]);
+        j = k;
+      } else if (c < 0) break;
+    }
+  Sizes strides(sizes.size(), SymInt(1));
+  SymInt step = 1;
+  for (size_t d : order) {
+    strides[d] = step;
+    step = step * (sizes[d] == SymInt(0) ? SymInt(1) : sizes[d]);
+  }
+  return strides;
+}
+
+namespace {
+
+DType pointwise_compute_dtype(const OpDef& def, const ArgsView& call) {
+  if (def.promote == Promote::first) return call.tensor(0).dtype();
+  DType dtype = common_dtype(call, def.promotes);
+  if (def.promote == Promote::int_to_float && !is_floating(dtype) && !is_complex(dtype)) return DType::f32;
+  return dtype;
+}
+
+Metas pointwise_meta(const OpDef& def, const ArgsView& call) {
+  std::vector<const TensorMeta*> operands;
+  for (size_t i = 0; i < call.args.size(); ++i)
+    if (call.is_tensor(i)) operands.push_back(&call.meta(i));
+  TensorMeta out;
+  out.dtype = def.promote == Promote::to_boolean ? DType::boolean : pointwise_compute_dtype(def, call);
+  out.sizes = broadcast_sizes(call);
+  out.strides = pointwise_strides(out.sizes, operands);
+  if (!operands.empty()) out.device = operands[0]->device;
+  return out;
+}
+
+void lower_pointwise(const OpDef& def, Lower& l) {
+  loop::Compute common = loop::compute_of(def.promote == Promote::own ? DType::f32 : pointwise_compute_dtype(def, l));
+  l.tensor([&](const Index& i) {
+    std::vector<loop::Expr> values(l.args.size());
+    for (size_t k = 0; k < l.args.size(); ++k) {
+      const SchemaArg& slot = l.op.schema.args[k];
+      if (l.is_tensor(k)) {
+        loop::Expr x = l[k].broadcast_at(i);
+        bool promotes = (def.promotes >> k & 1) && def.promote != Promote::own;
+        values[k] = promotes ? cast(x, common) : x;
+      } else if (l.given(k) && l.args[k].is_number() &&
+                 (takes_operand(slot) || slot.type.kind == TypeKind::floating || slot.type.kind == TypeKind::integer)) {
+        values[k] = l.scalar(k, common);
+      }
+    }
+    return def.scalar({l, values});
+  });
+}
+
+Metas view_meta(const OpDef& def, MetaCall& call) {
+  std::vector<IndexMap> maps = def.view(call);
+  const TensorMeta& base = call.meta(0);
+  if (call.op.schema.returns.size() == 1 && call.op.schema.returns[0].type.list) {
+    std::vector<TensorMeta> metas;
+    for (const IndexMap& map : maps) metas.push_back(apply(map, base));
+    return {BasicArg<TensorMeta>(std::move(metas))};
+  }
+  Metas out;
+  for (const IndexMap& map : maps) out.values.emplace_back(apply(map, base));
+  return out;
+}
+
+}  // namespace
+
+std::optional<Metas> infer(const Op& op, std::span<const CallArg> args) {
+  const OpDef* def = op.def;
+  if (!def) return std::nullopt;
+  MetaCall call(op, args);
+  if (def->meta) return def->meta(call);
+  if (def->view) return view_meta(*def, call);
+  if (def->scalar) return pointwise_meta(*def, call);
+  return std::nullopt;
+}
+
+void lower_op(Lower& lower) {
+  const OpDef* def = lower.op.def;
+  expect(def && (def->lower || def->scalar), lower.op.name(), " has no stages");
+  if (def->lower) def->lower(lower);
+  else lower_pointwise(*def, lower);
+}
+
+}  // namespace tenon

@@ -1,0 +1,21 @@
+// What follows for an op from its kind alone: metas of pointwise and view ops, their promotion and broadcasting, the stage of a
+// pointwise formula.
+#pragma once
+#include "tenon/ops/op_def.h"
+
+namespace tenon {
+
+/// PyTorch's result_type over the arguments chosen by the mask: tensors with dimensions come before 0-d tensors, those before
+/// numbers; a lower category counts only where its kind (bool, int, float) is higher.
+DType common_dtype(const ArgsView& call, uint32_t among = ~0u);
+Sizes broadcast(const Sizes& a, const Sizes& b, const ArgsView& call);
+Sizes broadcast_sizes(const ArgsView& call);   // of all tensor arguments
+/// Strides PyTorch gives a pointwise result: those of its operands where they agree, else dense in the operands' order.
+Sizes pointwise_strides(const Sizes& sizes, std::span<const TensorMeta* const> operands);
+
+/// The op's rule, or what follows from its kind. Composites without a rule are not answered here: none.
+std::optional<Metas> infer(const Op& op, std::span<const CallArg> args);
+/// Writes the op's stages, by its rule or by its formula.
+void lower_op(Lower& lower);
+
+}  // namespace tenon

@@ -1,0 +1,40 @@
+// Every operator, once. A family's file registers its blocks; the registry makes from each the Op that nodes point to, and
+// derives in-place and out forms from their functional twin when they are asked for.
+#pragma once
+#include <deque>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "tenon/ops/op_def.h"
+
+namespace tenon {
+
+class Registry : public OpTable {
+ public:
+  void add(Handle& handle, OpDef def);
+  void add(OpDef def);   // an op that no formula calls
+  /// More names for an op with the same arguments: multiply.Tensor for mul.Tensor.
+  void alias(const Handle& handle, std::initializer_list<const char*> names);
+
+  const Op* find(std::string_view name) const override;
+  const Op* unknown(std::string_view target, const std::vector<std::string>& arg_names, size_t results) const override;
+  std::vector<const Op*> all() const;   // registered ops, sorted by name; derived forms are not listed
+
+ private:
+  const Op* insert(OpDef def) const;
+  const Op* derive_in_place(const std::string& name) const;
+  const Op* derive_out(const std::string& name) const;
+
+  // Derived and unknown ops are made on demand, also by concurrent readers.
+  mutable std::mutex mutex_;
+  mutable std::deque<OpDef> defs_;
+  mutable std::deque<Op> ops_;
+  mutable std::unordered_map<std::string, const Op*> by_name_;
+  mutable std::unordered_map<std::string, std::vector<const Op*>> by_base_;   // aten::add -> its overloads
+};
+
+/// The one registry, with every family of ops/ in it.
+const Registry& registry();
+
+}  // namespace tenon
