@@ -1,0 +1,237 @@
+// Sums, products and powers in canonical form.
+#include <algorithm>
+
+#include "tenon/base/error.h"
+#include "tenon/sym/node.h"
+
+namespace tenon::sym {
+
+std::span<const Expr> terms_of(const Expr& e) { return e.is(Kind::add) ? e.args() : std::span(&e, 1); }
+std::span<const Expr> factors_of(const Expr& e) { return e.is(Kind::mul) ? e.args() : std::span(&e, 1); }
+
+Factor split_factor(Expr e) {
+  if (e.is(Kind::pow) && e.args()[1].is_int()) return {e.args()[0], e.args()[1].as_int()};
+  return {e, 1};
+}
+
+Term split_term(Expr e) {
+  if (auto n = number_of(e); n && n->type != Number::Type::boolean) return {*n, 1};
+  if (e.is(Kind::mul) && e.args()[0].is_number()) {
+    auto rest = e.args().subspan(1);
+    return {*number_of(e.args()[0]), rest.size() == 1 ? rest[0] : intern(Kind::mul, rest)};
+  }
+  return {Number::of(1), e};
+}
+
+Expr join_term(Term t) {
+  if (t.coefficient.is_exact(0)) return 0;
+  if (t.monomial == Expr(1)) return expr_of(t.coefficient);
+  if (t.coefficient.is_exact(1)) return t.monomial;
+  std::vector<Expr> args = {expr_of(t.coefficient)};
+  auto factors = factors_of(t.monomial);
+  args.insert(args.end(), factors.begin(), factors.end());
+  return intern(Kind::mul, args);
+}
+
+std::strong_ordering compare_monomials(Expr a, Expr b) {
+  if (a == b) return std::strong_ordering::equal;
+  bool a_one = a == Expr(1), b_one = b == Expr(1);
+  auto xs = a_one ? std::span<const Expr>() : factors_of(a), ys = b_one ? std::span<const Expr>() : factors_of(b);
+  auto before = [](bool first) { return first ? std::strong_ordering::less : std::strong_ordering::greater; };
+  for (size_t i = 0;; i++) {
+    if (i == xs.size() && i == ys.size()) return std::strong_ordering::equal;
+    if (i == xs.size()) return before(split_factor(ys[i]).exponent < 0);
+    if (i == ys.size()) return before(split_factor(xs[i]).exponent > 0);
+    if (xs[i] == ys[i]) continue;
+    Factor x = split_factor(xs[i]), y = split_factor(ys[i]);
+    auto by_base = compare(x.base, y.base);
+    if (by_base == 0) return before(x.exponent > y.exponent);
+    return by_base < 0 ? before(x.exponent > 0) : before(y.exponent < 0);
+  }
+}
+
+namespace {
+
+Expr sum_of_terms(std::vector<Term> terms) {
+  std::sort(terms.begin(), terms.end(),
+            [](const Term& a, const Term& b) { return compare_monomials(a.monomial, b.monomial) < 0; });
+  std::vector<Expr> args;
+  for (size_t i = 0; i < terms.size();) {
+    Term t = terms[i++];
+    while (i < terms.size() && terms[i].monomial == t.monomial) t.coefficient = t.coefficient + terms[i++].coefficient;
+    if (!t.coefficient.is_exact(0)) args.push_back(join_term(t));
+  }
+  if (args.empty()) return 0;
+  return args.size() == 1 ? args[0] : intern(Kind::add, args);
+}
+
+/// A product while it is being put together.
+struct Product {
+  Number coefficient = Number::of(1);
+  std::vector<Factor> factors;  // none of them a sum
+  std::vector<Factor> sums;
+
+  void take(Expr e, int64_t times = 1) {
+    if (auto n = number_of(e)) {
+      Number power[] = {*n, Number::of(times)};
+      coefficient = coefficient * (times == 1 ? *n : apply(Kind::pow, {}, power));
+    } else if (e.is(Kind::mul)) {
+      for (Expr a : e.args()) take(a, times);
+    } else {
+      Factor f = split_factor(e);
+      f.exponent = checked_mul(f.exponent, times);
+      (f.base.is(Kind::add) ? sums : factors).push_back(f);
+    }
+  }
+};
+
+void merge_factors(std::vector<Factor>& factors) {
+  std::sort(factors.begin(), factors.end(),
+            [](const Factor& a, const Factor& b) { return compare(a.base, b.base) < 0; });
+  size_t kept = 0;
+  for (size_t i = 0; i < factors.size();) {
+    Factor f = factors[i++];
+    while (i < factors.size() && factors[i].base == f.base) f.exponent = checked_add(f.exponent, factors[i++].exponent);
+    if (f.exponent != 0) factors[kept++] = f;
+  }
+  factors.resize(kept);
+}
+
+Expr monomial_of(const std::vector<Factor>& factors) {
+  std::vector<Expr> args;
+  for (const Factor& f : factors)
+    args.push_back(f.exponent == 1 ? f.base : intern(Kind::pow, {f.base, Expr(f.exponent)}));
+  if (args.empty()) return 1;
+  return args.size() == 1 ? args[0] : intern(Kind::mul, args);
+}
+
+Expr times_monomial(Expr a, const Product& by) {
+  Product p = by;
+  p.take(a);
+  p.factors.insert(p.factors.end(), p.sums.begin(),
+                   p.sums.end());  // those of a product left alone earlier stay factors
+  merge_factors(p.factors);
+  return monomial_of(p.factors);
+}
+
+/// Whether multiplying these sums out stays small. A single sum always may: its terms only change their coefficients.
+bool worth_expanding(const std::vector<Factor>& sums) {
+  if (sums.size() == 1 && sums[0].exponent == 1) return true;
+  size_t terms = 1;
+  for (const Factor& s : sums) {
+    if (s.exponent < 0 || s.exponent > 6) return false;
+    for (int64_t i = 0; i < s.exponent; i++) {
+      terms *= s.base.args().size();
+      if (terms > max_expanded_terms) return false;
+    }
+  }
+  return true;
+}
+
+std::vector<Term> expand(const Product& p) {
+  std::vector<Term> terms = {{p.coefficient, monomial_of(p.factors)}};
+  for (const Factor& s : p.sums) {
+    for (int64_t i = 0; i < s.exponent; i++) {
+      std::vector<Term> next;
+      for (const Term& t : terms) {
+        Product left;
+        left.take(t.monomial);
+        for (Expr e : s.base.args()) {
+          Term u = split_term(e);
+          next.push_back({t.coefficient * u.coefficient, times_monomial(u.monomial, left)});
+        }
+      }
+      terms = std::move(next);
+    }
+  }
+  return terms;
+}
+
+Expr finish(Product p) {
+  if (p.coefficient.is_exact(0)) return 0;
+  if (p.coefficient.is_real() && p.coefficient.r == 0) return Expr::real(0);
+  merge_factors(p.factors);
+  merge_factors(p.sums);
+  if (p.sums.empty()) return join_term({p.coefficient, monomial_of(p.factors)});
+  if (worth_expanding(p.sums)) return sum_of_terms(expand(p));
+  p.factors.insert(p.factors.end(), p.sums.begin(), p.sums.end());
+  merge_factors(p.factors);
+  return join_term({p.coefficient, monomial_of(p.factors)});
+}
+
+}  // namespace
+
+Expr sum(std::span<const Expr> items) {
+  std::vector<Term> terms;
+  for (const Expr& e : items)
+    for (Expr t : terms_of(e)) terms.push_back(split_term(t));
+  return sum_of_terms(std::move(terms));
+}
+
+Expr product(std::span<const Expr> items) {
+  Product p;
+  for (Expr e : items) p.take(e);
+  return finish(std::move(p));
+}
+
+Expr add_symbolic(Expr a, Expr b) {
+  if (a.is_int() && b.is_int()) return checked_add(a.as_int(), b.as_int());
+  Expr both[] = {a, b};
+  return sum(both);
+}
+
+Expr subtract_symbolic(Expr a, Expr b) {
+  if (a.is_int() && b.is_int()) return checked_sub(a.as_int(), b.as_int());
+  if (a == b && a.is_integer_typed()) return 0;
+  return add_symbolic(a, multiply_symbolic(b, -1));
+}
+
+Expr multiply_symbolic(Expr a, Expr b) {
+  if (a.is_int() && b.is_int()) return checked_mul(a.as_int(), b.as_int());
+  if (a == Expr(1)) return b;
+  if (b == Expr(1)) return a;
+  Expr both[] = {a, b};
+  return product(both);
+}
+
+Expr pow(Expr base, Expr exponent) {
+  Expr both[] = {base, exponent};
+  if (auto folded = fold(Kind::pow, both)) return *folded;
+  if (exponent == Expr(0)) return 1;
+  if (exponent == Expr(1)) return base;
+  if (base == Expr(1)) return 1;
+  if (!exponent.is_int()) return intern(Kind::pow, both);
+  Product p;
+  p.take(base, exponent.as_int());
+  return finish(std::move(p));
+}
+
+std::optional<Expr> exact_quotient(Expr a, Expr b) {
+  if (b == Expr(0)) return std::nullopt;
+  if (a == Expr(0)) return Expr(0);
+  if (!a.is_integer_typed() || !b.is_integer_typed()) return std::nullopt;
+  // Long division by the leading term; terms are kept in a lexicographic order, so the leading term comes first.
+  Term lead = split_term(terms_of(b)[0]);
+  std::vector<Expr> quotient;
+  Expr rest = a;
+  for (size_t round = 0; rest != Expr(0); round++) {
+    if (round > max_expanded_terms) return std::nullopt;
+    Term t = split_term(terms_of(rest)[0]);
+    if (!t.coefficient.is_integer() || !lead.coefficient.is_integer()) return std::nullopt;
+    if (checked_mod(t.coefficient.n, lead.coefficient.n) != 0) return std::nullopt;
+    Product p;
+    p.coefficient = Number::of(checked_floordiv(t.coefficient.n, lead.coefficient.n));
+    p.take(t.monomial);
+    p.take(lead.monomial, -1);
+    p.factors.insert(p.factors.end(), p.sums.begin(), p.sums.end());
+    merge_factors(p.factors);
+    for (const Factor& f : p.factors)
+      if (f.exponent < 0) return std::nullopt;
+    Expr step = join_term({p.coefficient, monomial_of(p.factors)});
+    quotient.push_back(step);
+    rest = rest - step * b;
+  }
+  return sum(quotient);
+}
+
+}  // namespace tenon::sym

@@ -1,0 +1,184 @@
+// Division, remainder, extremes, rounding and bits.
+#include <algorithm>
+#include <numeric>
+
+#include "tenon/base/error.h"
+#include "tenon/sym/node.h"
+
+namespace tenon::sym {
+
+std::optional<Expr> fold(Kind kind, std::span<const Expr> args) {
+  std::vector<Number> numbers;
+  for (Expr a : args) {
+    auto n = number_of(a);
+    if (!n) return std::nullopt;
+    numbers.push_back(*n);
+  }
+  return expr_of(apply(kind, {}, numbers));
+}
+
+namespace {
+
+Expr fold_or_intern(Kind kind, std::initializer_list<Expr> args) {
+  std::span<const Expr> s(args.begin(), args.size());
+  if (auto folded = fold(kind, s)) return *folded;
+  return intern(kind, s);
+}
+
+int64_t magnitude(int64_t x) { return x == std::numeric_limits<int64_t>::min() ? x : std::abs(x); }
+
+/// The greatest number dividing the divisor and every coefficient of a; 1 where a coefficient is no integer.
+int64_t common_divisor(Expr a, int64_t divisor) {
+  int64_t g = divisor;
+  for (Expr t : terms_of(a)) {
+    Number c = split_term(t).coefficient;
+    if (!c.is_integer() || c.n == std::numeric_limits<int64_t>::min()) return 1;
+    g = std::gcd(g, c.n);
+  }
+  return g;
+}
+
+bool has_integer_coefficients(Expr a) {
+  for (Expr t : terms_of(a))
+    if (!split_term(t).coefficient.is_integer()) return false;
+  return true;
+}
+
+/// a // c with the terms that c divides taken out: (4*s0 + s1)//2 = 2*s0 + s1//2.
+Expr floor_div_by_constant(Expr a, int64_t c) {
+  std::vector<Expr> outside, inside;
+  for (Expr t : terms_of(a)) {
+    Term term = split_term(t);
+    if (checked_mod(term.coefficient.n, c) == 0)
+      outside.push_back(join_term({Number::of(checked_floordiv(term.coefficient.n, c)), term.monomial}));
+    else inside.push_back(t);
+  }
+  Expr rest = sum(inside);
+  if (rest.is_int()) {
+    outside.push_back(checked_floordiv(rest.as_int(), c));
+    return sum(outside);
+  }
+  int64_t g = c == std::numeric_limits<int64_t>::min() ? 1 : common_divisor(rest, magnitude(c));
+  if (g > 1) rest = *exact_quotient(rest, g), c /= g;
+  if (rest.is(Kind::floor_div) && c > 0 && rest.args()[1].is_int() && rest.args()[1].as_int() > 0) {
+    int64_t both;
+    if (!__builtin_mul_overflow(rest.args()[1].as_int(), c, &both)) {
+      outside.push_back(floor_div(rest.args()[0], both));
+      return sum(outside);
+    }
+  }
+  outside.push_back(intern(Kind::floor_div, {rest, Expr(c)}));
+  return sum(outside);
+}
+
+Expr extreme(Kind kind, std::span<const Expr> items) {
+  require(!items.empty(), "expected at least one argument for ", kind == Kind::max ? "Max" : "Min");
+  int wanted = kind == Kind::max ? 1 : -1;
+  std::optional<Number> constant;
+  std::vector<Expr> kept;
+  auto take = [&](Expr e) {
+    if (auto n = number_of(e)) {
+      if (!constant || compare_numbers(*n, *constant) == wanted) constant = n;
+    } else {
+      kept.push_back(e);
+    }
+  };
+  for (Expr e : items) {
+    if (e.is(kind))
+      for (Expr a : e.args()) take(a);
+    else take(e);
+  }
+  std::sort(kept.begin(), kept.end(), [](Expr a, Expr b) { return compare(a, b) < 0; });
+  kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
+  if (constant && constant->is_integer() && !kept.empty()) {
+    bool any = std::any_of(kept.begin(), kept.end(), [](Expr e) { return e.is_nonnegative(); });
+    bool all = std::all_of(kept.begin(), kept.end(), [](Expr e) { return e.is_nonnegative(); });
+    if (kind == Kind::max && any && constant->n <= 0) constant.reset();
+    if (kind == Kind::min && all && constant && constant->n <= 0) kept.clear();
+  }
+  if (kept.size() <= 16) {  // of two that differ by a constant, one never wins
+    for (size_t i = 0; i < kept.size(); i++) {
+      for (size_t j = 0; j < kept.size(); j++) {
+        if (i == j || !kept[i].is_integer_typed() || !kept[j].is_integer_typed()) continue;
+        Expr difference = kept[i] - kept[j];
+        if (difference.is_int() && (difference.as_int() > 0) == (wanted > 0)) {
+          kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(j));
+          i = static_cast<size_t>(-1);
+          break;
+        }
+      }
+    }
+  }
+  if (constant) kept.insert(kept.begin(), expr_of(*constant));
+  return kept.size() == 1 ? kept[0] : intern(kind, kept);
+}
+
+}  // namespace
+
+Expr floor_div_symbolic(Expr a, Expr b) {
+  Expr both[] = {a, b};
+  if (b.is_int() && b.as_int() == 0)
+    fail("division by zero: ", a.is_int() ? "an integer" : "a symbolic integer", " // 0");
+  if (auto folded = fold(Kind::floor_div, both)) return *folded;
+  if (a == Expr(0)) return 0;
+  if (!a.is_integer_typed() || !b.is_integer_typed()) return intern(Kind::floor_div, both);
+  if (a == b) return 1;
+  if (b == Expr(1)) return a;
+  if (b.is_int() && has_integer_coefficients(a)) return floor_div_by_constant(a, b.as_int());
+  if (auto q = exact_quotient(a, b)) return *q;
+  return intern(Kind::floor_div, both);
+}
+
+Expr mod_symbolic(Expr a, Expr b) {
+  Expr both[] = {a, b};
+  if (b.is_int() && b.as_int() == 0) fail("division by zero: a symbolic integer % 0");
+  if (auto folded = fold(Kind::mod, both)) return *folded;
+  if (a == Expr(0)) return 0;
+  if (!a.is_integer_typed() || !b.is_integer_typed()) return intern(Kind::mod, both);
+  if (a == b || b == Expr(1) || b == Expr(-1)) return 0;
+  if (a.is(Kind::mod) && a.args()[1] == b) return a;
+  if (b.is_int() && has_integer_coefficients(a)) {
+    std::vector<Expr> kept;
+    for (Expr t : terms_of(a)) {
+      Term term = split_term(t);
+      term.coefficient.n %= b.as_int();  // keeps the sign: -s0 stays -s0
+      kept.push_back(join_term(term));
+    }
+    Expr rest = sum(kept);
+    if (rest.is_int()) return checked_mod(rest.as_int(), b.as_int());
+    if (rest.is(Kind::mod) && rest.args()[1] == b) return rest;
+    return intern(Kind::mod, {rest, b});
+  }
+  if (exact_quotient(a, b)) return 0;
+  return intern(Kind::mod, both);
+}
+
+Expr max(std::span<const Expr> items) { return extreme(Kind::max, items); }
+Expr min(std::span<const Expr> items) { return extreme(Kind::min, items); }
+Expr max(Expr a, Expr b) {
+  if (a.is_int() && b.is_int()) return a.as_int() < b.as_int() ? b : a;
+  Expr both[] = {a, b};
+  return extreme(Kind::max, both);
+}
+Expr min(Expr a, Expr b) {
+  if (a.is_int() && b.is_int()) return b.as_int() < a.as_int() ? b : a;
+  Expr both[] = {a, b};
+  return extreme(Kind::min, both);
+}
+
+Expr true_div(Expr a, Expr b) { return fold_or_intern(Kind::true_div, {a, b}); }
+Expr float_true_div(Expr a, Expr b) { return fold_or_intern(Kind::float_true_div, {a, b}); }
+Expr float_pow(Expr base, Expr exponent) { return fold_or_intern(Kind::float_pow, {base, exponent}); }
+Expr to_float(Expr a) { return fold_or_intern(Kind::to_float, {a}); }
+Expr trunc_float(Expr a) { return fold_or_intern(Kind::trunc_float, {a}); }
+Expr trunc(Expr a) { return a.is_integer_typed() ? a : fold_or_intern(Kind::trunc, {a}); }
+Expr ceil(Expr a) { return a.is_integer_typed() ? a : fold_or_intern(Kind::ceil, {a}); }
+Expr floor(Expr a) { return a.is_integer_typed() ? a : fold_or_intern(Kind::floor, {a}); }
+Expr round(Expr a) { return a.is_integer_typed() ? a : fold_or_intern(Kind::round, {a}); }
+Expr round_decimal(Expr a, Expr digits) { return fold_or_intern(Kind::round_decimal, {a, digits}); }
+Expr bit_and(Expr a, Expr b) { return a == b ? a : fold_or_intern(Kind::bit_and, {a, b}); }
+Expr bit_or(Expr a, Expr b) { return a == b ? a : fold_or_intern(Kind::bit_or, {a, b}); }
+Expr lshift(Expr a, Expr b) { return fold_or_intern(Kind::lshift, {a, b}); }
+Expr rshift(Expr a, Expr b) { return fold_or_intern(Kind::rshift, {a, b}); }
+
+}  // namespace tenon::sym

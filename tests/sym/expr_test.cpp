@@ -1,0 +1,141 @@
+#include "tenon/sym/expr.h"
+
+#include <gtest/gtest.h>
+
+#include "tenon/base/error.h"
+#include "tenon/sym/print.h"
+
+namespace tenon::sym {
+namespace {
+
+const SymbolTraits size_traits{.positive = true};
+const Expr s0 = Expr::symbol("s0", size_traits), s1 = Expr::symbol("s1", size_traits), u0 = Expr::symbol("u0");
+constexpr int64_t low = INT64_MIN, high = INT64_MAX;
+
+TEST(Expr, PlainIntegersStayPlain) {
+  Expr a = 6, b = -4;
+  EXPECT_EQ((a + b).as_int(), 2);
+  EXPECT_EQ((a * b).as_int(), -24);
+  EXPECT_EQ(floor_div(a, b).as_int(), -2);
+  EXPECT_EQ(mod(a, b).as_int(), -2);
+  EXPECT_EQ(max(a, b), a);
+  EXPECT_TRUE(Expr().is_int());
+  EXPECT_EQ(Expr(), Expr(0));
+}
+
+TEST(Expr, TheWholeRangeOfInt64IsHeld) {
+  for (int64_t v : {low, low + 1, high, high - 1, int64_t{1} << 62, -(int64_t{1} << 62), (int64_t{1} << 62) - 1}) {
+    EXPECT_TRUE(Expr(v).is_int());
+    EXPECT_EQ(Expr(v).as_int(), v);
+    EXPECT_EQ(Expr(v), Expr(v));
+  }
+  EXPECT_EQ(Expr(high - 1) + 1, Expr(high));
+  EXPECT_EQ(Expr(int64_t{1} << 61) + Expr(int64_t{1} << 61), Expr(int64_t{1} << 62));
+}
+
+TEST(Expr, OverflowAndDivisionByZeroAreErrors) {
+  EXPECT_THROW(Expr(high) + 1, Error);
+  EXPECT_THROW(Expr(low) - 1, Error);
+  EXPECT_THROW(-Expr(low), Error);
+  EXPECT_THROW(Expr(high) * 2, Error);
+  EXPECT_THROW(floor_div(Expr(low), -1), Error);
+  EXPECT_EQ(mod(Expr(low), -1), Expr(0));
+  EXPECT_THROW(floor_div(Expr(3), 0), Error);
+  EXPECT_THROW(mod(s0, 0), Error);
+  EXPECT_THROW((s0 * high) * 2, Error);
+  EXPECT_THROW(Expr(uint64_t{1} << 63), Error);
+}
+
+TEST(Expr, EqualExpressionsAreOneWordHoweverTheyWereMade) {
+  EXPECT_EQ(s0 + s1, s1 + s0);
+  EXPECT_EQ(s0 + s0, s0 * 2);
+  EXPECT_EQ((s0 + 1) * (s0 - 1), s0 * s0 - 1);
+  EXPECT_EQ(s0 * s1 * s0, pow(s0, 2) * s1);
+  EXPECT_EQ(s0 - s0, Expr(0));
+  EXPECT_FALSE(s0 == s1);
+  EXPECT_FALSE(Expr::symbol("s0") == s0);  // another symbol: other traits
+}
+
+TEST(Expr, OrderDependsOnNamesOnly) {
+  Expr b = Expr::symbol("order_b"), a = Expr::symbol("order_a");  // made in the other order
+  EXPECT_EQ(to_infix(b + a * 2 + 1), "2*order_a + order_b + 1");
+  EXPECT_EQ(to_infix(max(b, a)), "Max(order_a, order_b)");
+}
+
+TEST(Expr, DivisionTakesOutWhatDivides) {
+  EXPECT_EQ(floor_div(s0 * 4, 2), s0 * 2);
+  EXPECT_EQ(mod(s0 * 4, 2), Expr(0));
+  EXPECT_EQ(floor_div(s0 * s1, s0), s1);
+  EXPECT_EQ(floor_div(s0 * s1 + s0, s1 + 1), s0);
+  EXPECT_EQ(mod(s0 * s1 + s0, s1 + 1), Expr(0));
+  EXPECT_EQ(to_infix(floor_div(s0 * 4 + s1, 2)), "2*s0 + ((s1//2))");
+  EXPECT_EQ(to_infix(floor_div(s0 * 2, 6)), "(s0//3)");
+  EXPECT_EQ(to_infix(floor_div(floor_div(s0, 2), 3)), "(s0//6)");
+  EXPECT_EQ(to_infix(floor_div(s0, s1)), "(s0//s1)");
+  EXPECT_EQ(to_infix(mod(s0 * 5 + 7, 3)), "Mod(2*s0 + 1, 3)");
+  EXPECT_EQ(mod(mod(s0, 3), 3), mod(s0, 3));
+}
+
+TEST(Expr, ExtremesAreFlatUniqueAndWithoutLosers) {
+  EXPECT_EQ(to_infix(max(max(s0, 3), max(s1, s0))), "Max(3, s0, s1)");
+  EXPECT_EQ(max(s0, s0 + 1), s0 + 1);
+  EXPECT_EQ(min(s0, s0 + 1), s0);
+  EXPECT_EQ(max(s0, 0), s0);
+  EXPECT_EQ(min(s0, 0), Expr(0));
+  EXPECT_EQ(max(s0, s0), s0);
+}
+
+TEST(Expr, ConditionsFoldWhereCertain) {
+  Expr yes = Expr::boolean(true), no = Expr::boolean(false);
+  EXPECT_EQ(gt(s0 + 1, s0), yes);
+  EXPECT_EQ(eq(s0 * 2, s0 + s0), yes);
+  EXPECT_EQ(ge(s0, 0), yes);
+  EXPECT_EQ(lt(s0 + 1, 0), no);
+  EXPECT_EQ(ne(s0 + 1, 0), yes);
+  EXPECT_EQ(to_infix(eq(s0, 0)), "Eq(s0, 0)");  // a size may be 0
+  EXPECT_EQ(logical_not(lt(u0, 4)), ge(u0, 4));
+  EXPECT_EQ(logical_and(yes, lt(u0, 4)), lt(u0, 4));
+  EXPECT_EQ(logical_or(yes, lt(u0, 4)), yes);
+}
+
+TEST(Expr, ProductsOfManySumsStaySmall) {
+  Expr p = 1;
+  for (int i = 0; i < 40; i++) p = p * (Expr::symbol("x" + std::to_string(i)) + Expr::symbol("y" + std::to_string(i)));
+  EXPECT_LT(to_infix(p).size(), 20'000u);
+  Expr q = s0 + s1;
+  EXPECT_EQ(pow(q, 2), q * q);
+  EXPECT_LT(to_infix(pow(q, 1'000'000)).size(), 100u);
+}
+
+TEST(Expr, AnExpressionThatDoublesEachStepIsRefused) {
+  Expr e = s0;
+  EXPECT_THROW(
+      {
+        for (int i = 0; i < 100; i++) e = max(mod(e, s1 + i), floor_div(e, s1 + i));
+      },
+      Error);
+}
+
+TEST(Print, InfixReadsAsSympysStr) {
+  EXPECT_EQ(to_infix(s0 * 2 + 1), "2*s0 + 1");
+  EXPECT_EQ(to_infix(s0 * s1 + s0 + s1 * s1 + 3), "s0*s1 + s0 + s1**2 + 3");
+  EXPECT_EQ(to_infix(-s0 + s1 - 1), "-s0 + s1 - 1");
+  EXPECT_EQ(to_infix(Expr(2) - s0), "2 - s0");
+  EXPECT_EQ(to_infix(mod(u0, 2)), "PythonMod(u0, 2)");
+  EXPECT_EQ(to_infix(max(Expr(1), u0)), "Max(1, u0)");
+  EXPECT_EQ(to_infix(le(s0, 4)), "s0 <= 4");
+  EXPECT_EQ(to_infix(logical_and(gt(s0, 4), lt(s1, 3))), "(s0 > 4) & (s1 < 3)");
+  EXPECT_EQ(to_infix(s0 * Expr::rational(-3, 2)), "-3*s0/2");
+  EXPECT_EQ(to_infix(lt(floor_div(s0, 2), 4)), "((s0//2)) < 4");
+}
+
+TEST(Print, SreprReadsAsSympysSrepr) {
+  EXPECT_EQ(to_srepr(s0 * 2 + 1), "Add(Mul(Integer(2), Symbol('s0', positive=True, integer=True)), Integer(1))");
+  EXPECT_EQ(to_srepr(lt(u0, 4)), "StrictLessThan(Symbol('u0', integer=True), Integer(4))");
+  EXPECT_EQ(to_srepr(Expr::real(1.5)), "Float('1.5', precision=53)");
+  EXPECT_EQ(to_srepr(u0 * -2), "Mul(Integer(-1), Integer(2), Symbol('u0', integer=True))");
+  EXPECT_EQ(to_srepr(Expr::symbol("zuf0", {.integer = false})), "Symbol('zuf0')");
+}
+
+}  // namespace
+}  // namespace tenon::sym
