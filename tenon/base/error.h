@@ -1,7 +1,6 @@
 // Two kinds of error. `require`: the user's file, program or call is wrong, and the message says so. `expect`: we are.
 // Pass the parts of a message as objects: nothing is formatted unless the check fails.
 #pragma once
-#include <source_location>
 #include <stdexcept>
 #include <string>
 
@@ -28,24 +27,32 @@ template <class... Parts>
 
 template <class... Parts>
 void require(bool ok, const Parts&... parts) {
-  if (!ok) [[unlikely]] fail(parts...);
+  if (!ok) [[unlikely]]
+    fail(parts...);
 }
+
+/// The place in our source that asked. (clang 14 has no std::source_location.)
+struct Place {
+  const char* file;
+  int line;
+};
 
 /// A condition and the place that asked.
 struct Check {
   bool ok;
-  std::source_location at;
-  Check(bool ok, std::source_location at = std::source_location::current()) : ok(ok), at(at) {}
+  Place at;
+  Check(bool ok, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : ok(ok), at{file, line} {}
 };
 
-[[noreturn]] void fail_internal(const std::source_location& at, const std::string& message);
+[[noreturn]] void fail_internal(Place at, const std::string& message);
 
 template <class... Parts>
 void expect(Check check, const Parts&... parts) {
-  if (!check.ok) [[unlikely]] fail_internal(check.at, text(parts...));
+  if (!check.ok) [[unlikely]]
+    fail_internal(check.at, text(parts...));
 }
 
 /// Ends a switch over a closed enum that has handled every case.
-[[noreturn]] void unreachable(std::source_location at = std::source_location::current());
+[[noreturn]] void unreachable(const char* file = __builtin_FILE(), int line = __builtin_LINE());
 
 }  // namespace tenon

@@ -1,0 +1,163 @@
+#include "tenon/base/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "tenon/base/error.h"
+
+namespace tenon {
+
+namespace {
+
+constexpr size_t buffer_limit = 1 << 18;
+constexpr size_t write_limit = 1 << 30;  // write(2) takes at most 2 GiB at a time
+
+std::string reason(int error) { return std::strerror(error); }
+
+struct Descriptor {
+  int value;
+  explicit Descriptor(int value) : value(value) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (value >= 0) ::close(value);
+  }
+};
+
+int open_for_reading(const std::string& path, struct stat& info) {
+  require(path.find('\0') == std::string::npos, "cannot read ", quoted(path), ": a path cannot hold a NUL character");
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  require(descriptor >= 0, "cannot read ", quoted(path, 400), ": ", reason(errno));
+  if (::fstat(descriptor, &info) != 0) {
+    int error = errno;
+    ::close(descriptor);
+    fail("cannot read ", quoted(path, 400), ": ", reason(error));
+  }
+  if (S_ISDIR(info.st_mode)) {
+    ::close(descriptor);
+    fail("cannot read ", quoted(path, 400), ": expected a file, found a folder");
+  }
+  return descriptor;
+}
+
+}  // namespace
+
+std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
+  struct stat info {};
+  Descriptor file(open_for_reading(path, info));
+  require(S_ISREG(info.st_mode), "cannot map ", quoted(path, 400),
+          ": expected a regular file, found a pipe or a device");
+  require(info.st_size > 0, "cannot read ", quoted(path, 400), ": the file is empty");
+  auto size = static_cast<size_t>(info.st_size);
+  void* start = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.value, 0);
+  require(start != MAP_FAILED, "cannot map ", quoted(path, 400), ": ", reason(errno));
+  return std::shared_ptr<const MappedFile>(new MappedFile(path, {static_cast<const std::byte*>(start), size}));
+}
+
+MappedFile::~MappedFile() { ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size()); }
+
+AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(path) {
+  require(!path.empty(), "cannot write a file with an empty name");
+  require(path.find('\0') == std::string::npos, "cannot write ", quoted(path), ": a path cannot hold a NUL character");
+  // A link keeps pointing where it did: the file it names is the one replaced.
+  if (char* real = ::realpath(path.c_str(), nullptr)) {
+    target_ = real;
+    std::free(real);
+  }
+  mode_t mode = 0;
+  struct stat info {};
+  if (::stat(target_.c_str(), &info) == 0) {
+    require(!S_ISDIR(info.st_mode), "cannot write ", quoted(path, 400), ": it is a folder");
+    require(S_ISREG(info.st_mode), "cannot write ", quoted(path, 400),
+            ": it is a pipe or a device, not a regular file");
+    mode = info.st_mode & 07777;
+  }
+  size_t slash = target_.rfind('/');
+  std::string folder = slash == std::string::npos ? "" : target_.substr(0, slash + 1);
+  static std::atomic<uint64_t> count = 0;
+  for (int attempt = 0;; ++attempt) {
+    std::string name = text(folder, ".tenon-", ::getpid(), "-", count++, ".partial");
+    descriptor_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor_ >= 0) {
+      temporary_ = std::move(name);
+      break;
+    }
+    require(errno == EEXIST && attempt < 100, "cannot write ", quoted(path, 400), ": ", reason(errno));
+  }
+  if (mode != 0) (void)::fchmod(descriptor_, mode);
+}
+
+AtomicFile::~AtomicFile() { discard(); }
+
+void AtomicFile::discard() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  descriptor_ = -1;
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  temporary_.clear();
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  expect(descriptor_ >= 0, "a write to ", path_, " after commit");
+  if (buffer_.size() + bytes.size() > buffer_limit) flush();
+  if (bytes.size() > buffer_limit) return write_through(bytes);
+  buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+}
+
+void AtomicFile::flush() {
+  write_through(buffer_);
+  buffer_.clear();
+}
+
+void AtomicFile::write_through(std::span<const std::byte> bytes) {
+  flushed_ += bytes.size();
+  while (!bytes.empty()) {
+    ssize_t written = ::write(descriptor_, bytes.data(), std::min(bytes.size(), write_limit));
+    if (written < 0 && errno == EINTR) continue;
+    require(written >= 0, "cannot write ", quoted(path_, 400), ": ", reason(errno));
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+}
+
+void AtomicFile::commit() {
+  expect(descriptor_ >= 0, "a second commit of ", path_);
+  flush();
+  int closed = ::close(std::exchange(descriptor_, -1));  // network file systems report a full disk here
+  require(closed == 0, "cannot write ", quoted(path_, 400), ": ", reason(errno));
+  require(::rename(temporary_.c_str(), target_.c_str()) == 0, "cannot write ", quoted(path_, 400), ": ", reason(errno));
+  temporary_.clear();
+}
+
+std::string read_file(const std::string& path) {
+  struct stat info {};
+  Descriptor file(open_for_reading(path, info));
+  std::string content;
+  size_t size = 0;
+  size_t guess = S_ISREG(info.st_mode) ? static_cast<size_t>(info.st_size) : 0;
+  for (;;) {
+    if (size == content.size()) content.resize(std::max(guess + 1, size + size / 2 + 4096));
+    ssize_t got = ::read(file.value, content.data() + size, std::min(content.size() - size, write_limit));
+    if (got < 0 && errno == EINTR) continue;
+    require(got >= 0, "cannot read ", quoted(path, 400), ": ", reason(errno));
+    if (got == 0) break;
+    size += static_cast<size_t>(got);
+  }
+  content.resize(size);
+  return content;
+}
+
+void write_file_atomically(const std::string& path, std::string_view content) {
+  AtomicFile file(path);
+  file.write(content);
+  file.commit();
+}
+
+}  // namespace tenon

@@ -1,0 +1,65 @@
+// Files: mapped for reading, and written so that an output appears whole or not at all.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tenon {
+
+/// A whole file mapped read-only. Held by shared_ptr, because tensors over the mapping outlive the reader that opened
+/// it.
+class MappedFile {
+ public:
+  /// Missing, unreadable and empty files and folders are errors.
+  static std::shared_ptr<const MappedFile> open(const std::string& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  MappedFile(std::string path, std::span<const std::byte> bytes) : path_(std::move(path)), bytes_(bytes) {}
+  std::string path_;
+  std::span<const std::byte> bytes_;
+};
+
+/// Writes a temporary file beside the target; commit() renames it over the target. Without commit() nothing is left
+/// behind. Every failed write, the last ones at commit() included, is an error. It is not synced: a power cut may still
+/// lose it.
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::string& path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view bytes) { write(std::as_bytes(std::span(bytes))); }
+  uint64_t position() const { return flushed_ + buffer_.size(); }
+  void commit();
+  const std::string& path() const { return path_; }
+
+ private:
+  void flush();
+  void write_through(std::span<const std::byte> bytes);
+  void discard();
+
+  std::string path_;       // as the caller spelled it
+  std::string target_;     // links followed
+  std::string temporary_;  // empty once renamed or removed
+  int descriptor_ = -1;
+  uint64_t flushed_ = 0;
+  std::vector<std::byte> buffer_;
+};
+
+/// The whole content; an empty file gives an empty string. Pipes work too.
+std::string read_file(const std::string& path);
+void write_file_atomically(const std::string& path, std::string_view content);
+
+}  // namespace tenon

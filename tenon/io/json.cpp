@@ -1,0 +1,302 @@
+#include "tenon/io/json.h"
+
+#include <rapidjson/error/en.h>
+#include <rapidjson/reader.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace tenon {
+
+namespace detail {
+struct JsonBody {
+  std::string subject;
+  std::unique_ptr<char[]> text;  // strings are decoded in place and values point here
+  std::vector<JsonNode> nodes;   // the items of a container stand together, before the container; the root is last
+  std::vector<uint32_t> sorted;  // for each large object, its members sorted by key
+};
+}  // namespace detail
+
+using detail::JsonBody;
+using detail::JsonNode;
+
+namespace {
+
+constexpr uint32_t large_object = 12;  // from here on members are found by their sorted order
+
+std::string_view key_of(const JsonNode* member) { return {member->string, member->count}; }
+
+/// The members of a large object in the order of their keys: the list starts at the place noted just behind the
+/// members.
+const uint32_t* sorted_members(const JsonBody& body, const JsonNode& object) {
+  return body.sorted.data() + body.nodes[object.first + 2 * size_t{object.count}].first;
+}
+
+/// Takes the reader's events. A value waits on the stack until its container ends, and then moves behind its siblings.
+struct Builder {
+  using Ch = char;
+  JsonBody& body;
+  const JsonLimits& limits;
+  std::vector<JsonNode> stack;
+  size_t depth = 0;
+  std::string error;
+
+  bool refuse(std::string message) {
+    error = std::move(message);
+    return false;
+  }
+  bool push(JsonNode node) {
+    if (stack.size() + body.nodes.size() >= limits.values)
+      return refuse(text("more than ", limits.values, " values; the limit guards memory"));
+    stack.push_back(node);
+    return true;
+  }
+  static JsonNode make(JsonKind kind) {
+    JsonNode node{};
+    node.kind = kind;
+    return node;
+  }
+
+  bool Null() { return push(make(JsonKind::null)); }
+  bool Bool(bool value) {
+    JsonNode node = make(JsonKind::boolean);
+    node.flag = value;
+    return push(node);
+  }
+  bool Int(int value) { return Int64(value); }
+  bool Uint(unsigned value) { return Int64(value); }
+  bool Int64(int64_t value) {
+    JsonNode node = make(JsonKind::integer);
+    node.integer = value;
+    return push(node);
+  }
+  bool Uint64(uint64_t value) {
+    if (value <= uint64_t{INT64_MAX}) return Int64(static_cast<int64_t>(value));
+    JsonNode node = make(JsonKind::real);
+    node.real = static_cast<double>(value);
+    node.flag = true;
+    return push(node);
+  }
+  bool Double(double value) {
+    JsonNode node = make(JsonKind::real);
+    node.real = value;
+    return push(node);
+  }
+  bool RawNumber(const char*, unsigned, bool) { return false; }  // only asked for under a flag that is not set
+  bool String(const char* string, unsigned length, bool) {
+    JsonNode node = make(JsonKind::string);
+    node.count = length;
+    node.string = string;
+    return push(node);
+  }
+  bool Key(const char* string, unsigned length, bool copy) { return String(string, length, copy); }
+  bool start() { return ++depth <= limits.depth || refuse(text("nested deeper than ", limits.depth, " levels")); }
+  bool StartArray() { return start(); }
+  bool StartObject() { return start(); }
+  bool EndArray(unsigned count) { return end(JsonKind::array, count, count); }
+  bool EndObject(unsigned count) {
+    if (!end(JsonKind::object, count, 2 * size_t{count})) return false;
+    const JsonNode& object = stack.back();
+    const JsonNode* members = body.nodes.data() + object.first;
+    if (count < large_object) {
+      for (uint32_t i = 1; i < count; ++i)
+        for (uint32_t j = 0; j < i; ++j)
+          if (key_of(members + 2 * i) == key_of(members + 2 * j)) return refuse_twice(members + 2 * i);
+      return true;
+    }
+    JsonNode place = make(JsonKind::null);
+    place.first = static_cast<uint32_t>(body.sorted.size());
+    for (uint32_t i = 0; i < count; ++i) body.sorted.push_back(i);
+    auto begin = body.sorted.begin() + place.first;
+    std::sort(begin, body.sorted.end(), [&](uint32_t a, uint32_t b) {
+      return key_of(members + 2 * size_t{a}) < key_of(members + 2 * size_t{b});
+    });
+    for (auto i = begin + 1; i != body.sorted.end(); ++i)
+      if (key_of(members + 2 * size_t{i[-1]}) == key_of(members + 2 * size_t{*i}))
+        return refuse_twice(members + 2 * size_t{*i});
+    body.nodes.push_back(place);
+    return true;
+  }
+  bool refuse_twice(const JsonNode* key) {
+    return refuse(text("the key ", quoted(key_of(key)), " occurs twice in one object"));
+  }
+  bool end(JsonKind kind, uint32_t count, size_t values) {
+    JsonNode node = make(kind);
+    node.count = count;
+    node.first = static_cast<uint32_t>(body.nodes.size());
+    body.nodes.insert(body.nodes.end(), stack.end() - static_cast<ptrdiff_t>(values), stack.end());
+    stack.resize(stack.size() - values);
+    --depth;
+    return push(node);
+  }
+};
+
+std::string line_and_column(std::string_view text_before) {
+  size_t line = 1 + static_cast<size_t>(std::count(text_before.begin(), text_before.end(), '\n'));
+  size_t start = text_before.rfind('\n') + 1;  // npos + 1 is 0
+  return text("line ", line, ", column ", text_before.size() - start + 1);
+}
+
+}  // namespace
+
+JsonDocument::JsonDocument(std::string_view source, std::string subject, const JsonLimits& limits)
+    : body_(std::make_unique<JsonBody>()) {
+  require(source.size() <= std::min(limits.bytes, size_t{UINT32_MAX}), subject, ": JSON of ", source.size(),
+          " bytes is above the limit of ", limits.bytes);
+  body_->subject = std::move(subject);
+  body_->text = std::make_unique_for_overwrite<char[]>(source.size() + 1);
+  std::memcpy(body_->text.get(), source.data(), source.size());
+  body_->text[source.size()] = '\0';
+
+  constexpr unsigned flags = rapidjson::kParseInsituFlag | rapidjson::kParseIterativeFlag |
+                             rapidjson::kParseFullPrecisionFlag | rapidjson::kParseValidateEncodingFlag;
+  Builder builder{*body_, limits, {}, 0, {}};
+  rapidjson::InsituStringStream stream(body_->text.get());
+  rapidjson::Reader reader;
+  rapidjson::ParseResult result = reader.Parse<flags>(stream, builder);
+  size_t end = result ? stream.Tell() : result.Offset();
+  if (result && end == source.size()) {
+    body_->nodes.push_back(builder.stack.back());
+    return;
+  }
+  std::string what = !builder.error.empty() ? builder.error
+                     : end >= source.size() ? "the text ends too early"
+                     : result               ? "unexpected character '\\x00'"
+                                            : rapidjson::GetParseError_En(result.Code());
+  if (what.ends_with('.')) what.pop_back();
+  fail(body_->subject, ": not valid JSON at ", line_and_column(source.substr(0, end)), ": ", what);
+}
+
+JsonDocument::~JsonDocument() = default;
+JsonDocument::JsonDocument(JsonDocument&&) noexcept = default;
+JsonDocument& JsonDocument::operator=(JsonDocument&&) noexcept = default;
+
+Json JsonDocument::root() const { return Json(body_.get(), &body_->nodes.back()); }
+
+namespace {
+
+std::string_view kind_name(JsonKind kind) {
+  switch (kind) {
+    case JsonKind::null: return "null";
+    case JsonKind::boolean: return "a boolean";
+    case JsonKind::integer: return "an integer";
+    case JsonKind::real: return "a number";
+    case JsonKind::string: return "a string";
+    case JsonKind::array: return "an array";
+    case JsonKind::object: return "an object";
+  }
+  unreachable();
+}
+
+std::string describe(const JsonNode& node) {
+  switch (node.kind) {
+    case JsonKind::null: return "null";
+    case JsonKind::boolean: return node.flag ? "true" : "false";
+    case JsonKind::integer: return text("the integer ", node.integer);
+    case JsonKind::real: return text(node.flag ? "an integer beyond 64 bits, " : "the number ", node.real);
+    case JsonKind::string: return text("the string ", quoted({node.string, node.count}));
+    case JsonKind::array: return text("an array of ", node.count);
+    case JsonKind::object: return text("an object of ", node.count);
+  }
+  unreachable();
+}
+
+bool plain_key(std::string_view key) {
+  auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  return !key.empty() && std::all_of(key.begin(), key.end(), plain);
+}
+
+// Searches the tree below `at`; its depth is limited by the reader.
+bool append_path(std::string& out, const JsonBody& body, const JsonNode* at, const JsonNode* wanted) {
+  if (at == wanted) return true;
+  size_t length = out.size();
+  const JsonNode* first = body.nodes.data() + at->first;
+  if (at->kind == JsonKind::array) {
+    for (uint32_t i = 0; i < at->count; ++i) {
+      out += text('[', i, ']');
+      if (append_path(out, body, first + i, wanted)) return true;
+      out.resize(length);
+    }
+  } else if (at->kind == JsonKind::object) {
+    for (uint32_t i = 0; i < at->count; ++i) {
+      std::string_view key = key_of(first + 2 * size_t{i});
+      if (!plain_key(key)) out += text('[', quoted(key), ']');
+      else out += out.empty() ? std::string(key) : text('.', key);
+      if (append_path(out, body, first + 2 * size_t{i} + 1, wanted)) return true;
+      out.resize(length);
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string Json::where() const {
+  std::string path;
+  append_path(path, *body_, &body_->nodes.back(), node_);
+  return path.empty() ? body_->subject : text(body_->subject, ": ", path);
+}
+
+void Json::fail_kind(std::string_view expected) const { fail("expected ", expected, ", found ", describe(*node_)); }
+
+const JsonNode* Json::need(JsonKind kind) const {
+  if (node_->kind != kind) [[unlikely]]
+    fail_kind(kind_name(kind));
+  return node_;
+}
+
+bool Json::as_bool() const { return need(JsonKind::boolean)->flag; }
+int64_t Json::as_int() const { return need(JsonKind::integer)->integer; }
+double Json::as_double() const { return is_int() ? static_cast<double>(node_->integer) : need(JsonKind::real)->real; }
+std::string_view Json::as_string() const {
+  need(JsonKind::string);
+  return {node_->string, node_->count};
+}
+size_t Json::size() const {
+  if (!is_array() && !is_object()) fail_kind("an array or object");
+  return node_->count;
+}
+JsonItems Json::items() const {
+  need(JsonKind::array);
+  return {body_, body_->nodes.data() + node_->first, node_->count};
+}
+Json Json::operator[](size_t i) const {
+  need(JsonKind::array);
+  require(i < node_->count, "expected more than ", i, " items, found ", node_->count);
+  return Json(body_, body_->nodes.data() + node_->first + i);
+}
+JsonMembers Json::members() const {
+  need(JsonKind::object);
+  return {body_, body_->nodes.data() + node_->first, node_->count};
+}
+
+std::optional<Json> Json::find(std::string_view key) const {
+  need(JsonKind::object);
+  const JsonNode* members = body_->nodes.data() + node_->first;
+  if (node_->count < large_object) {
+    for (const JsonNode *member = members, *end = members + 2 * node_->count; member != end; member += 2)
+      if (key_of(member) == key) return Json(body_, member + 1);
+    return {};
+  }
+  const uint32_t* begin = sorted_members(*body_, *node_);
+  const uint32_t* end = begin + node_->count;
+  const uint32_t* found = std::lower_bound(
+      begin, end, key, [&](uint32_t i, std::string_view wanted) { return key_of(members + 2 * size_t{i}) < wanted; });
+  if (found == end || key_of(members + 2 * size_t{*found}) != key) return {};
+  return Json(body_, members + 2 * size_t{*found} + 1);
+}
+
+std::optional<Json> Json::given(std::string_view key) const {
+  std::optional<Json> value = find(key);
+  return value && !value->is_null() ? value : std::nullopt;
+}
+
+Json Json::at(std::string_view key) const {
+  std::optional<Json> value = find(key);
+  if (!value) fail("expected a member ", quoted(key), ", found none");
+  return *value;
+}
+
+}  // namespace tenon

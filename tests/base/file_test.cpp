@@ -1,0 +1,93 @@
+#include "tenon/base/file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+
+#include "tenon/base/error.h"
+
+namespace tenon {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct FileTest : testing::Test {
+  std::string folder = testing::TempDir() + "tenon_file_" + std::to_string(::getpid());
+  void SetUp() override { fs::create_directory(folder); }
+  void TearDown() override { fs::remove_all(folder); }
+  std::string path(const std::string& name) const { return folder + "/" + name; }
+  size_t files() const {
+    size_t count = 0;
+    for ([[maybe_unused]] const auto& entry : fs::directory_iterator(folder)) ++count;
+    return count;
+  }
+};
+
+std::string message(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const Error& error) { return error.what(); }
+  return "";
+}
+
+TEST_F(FileTest, WhatIsWrittenIsRead) {
+  std::string content(300'000, 'x');
+  content[7] = '\0';
+  write_file_atomically(path("a"), content);
+  EXPECT_EQ(read_file(path("a")), content);
+  auto mapped = MappedFile::open(path("a"));
+  EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(mapped->bytes().data()), mapped->bytes().size()), content);
+  EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(FileTest, AnEmptyFileReadsEmptyAndIsNotMapped) {
+  write_file_atomically(path("a"), "");
+  EXPECT_EQ(read_file(path("a")), "");
+  EXPECT_NE(message([&] { MappedFile::open(path("a")); }).find("the file is empty"), std::string::npos);
+}
+
+TEST_F(FileTest, MissingFilesAndFoldersAreNamed) {
+  EXPECT_EQ(message([&] { MappedFile::open(path("none")); }),
+            "cannot read '" + path("none") + "': No such file or directory");
+  EXPECT_NE(message([&] { MappedFile::open(folder); }).find("found a folder"), std::string::npos);
+  EXPECT_NE(message([&] { read_file(folder); }).find("found a folder"), std::string::npos);
+  EXPECT_NE(message([&] { AtomicFile file(folder); }).find("it is a folder"), std::string::npos);
+  EXPECT_NE(message([&] { AtomicFile file(path("no/where")); }).find("No such file"), std::string::npos);
+}
+
+TEST_F(FileTest, WithoutCommitNothingIsLeftAndTheOldFileStays) {
+  write_file_atomically(path("a"), "old");
+  {
+    AtomicFile file(path("a"));
+    file.write(std::string(1'000'000, 'n'));
+    EXPECT_EQ(file.position(), 1'000'000u);
+    EXPECT_EQ(files(), 2u);
+  }
+  EXPECT_EQ(files(), 1u);
+  EXPECT_EQ(read_file(path("a")), "old");
+}
+
+TEST_F(FileTest, ALinkKeepsPointingToTheFileWritten) {
+  write_file_atomically(path("real"), "old");
+  ASSERT_EQ(::symlink("real", path("link").c_str()), 0);
+  write_file_atomically(path("link"), "new");
+  EXPECT_TRUE(fs::is_symlink(path("link")));
+  EXPECT_EQ(read_file(path("real")), "new");
+}
+
+TEST_F(FileTest, TheModeOfAReplacedFileIsKept) {
+  write_file_atomically(path("a"), "old");
+  ASSERT_EQ(::chmod(path("a").c_str(), 0640), 0);
+  write_file_atomically(path("a"), "new");
+  struct stat info {};
+  ASSERT_EQ(::stat(path("a").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0640u);
+}
+
+TEST(AtomicFile, DevicesAreNotReplaced) { EXPECT_THROW(AtomicFile("/dev/null"), Error); }
+
+}  // namespace
+}  // namespace tenon
