@@ -1,0 +1,98 @@
+"""Exports the programs of programs.py with this PyTorch:  export_programs.py OUTDIR [--small] [--only NAME-or-LETTER ...]
+
+Next to NAME.pt2, for each set of inputs (NAME, NAME.1, NAME.2, ...):
+  NAME.in.npz    the inputs, by input name
+  NAME.out.npz   output_N, buffer.<name>, parameter.<name>, input.<name>: results and everything the program wrote
+  NAME.grad.npz  grad.<name>: gradients of output_0 (tangent_output_0 = ones where it is not a scalar)
+  NAME.json      per key: dtype, and the error of PyTorch's own float32 run against the float64 run stored in the npz
+Programs of several dtypes store PyTorch's own run, with error null.
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+import time
+import traceback
+
+import numpy
+import torch
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from programs import programs  # noqa: E402
+from reference import run, to_numpy, user_inputs  # noqa: E402
+from strip import check_no_paths, strip_program  # noqa: E402
+
+
+def with_errors(program, inputs, mixed, gradient):
+    own = run(program, inputs, False, gradient)
+    if mixed:
+        return own, {key: {"dtype": str(value.dtype), "error": None} for key, value in own.items()}
+    exact = run(program, inputs, True, gradient)
+    assert own.keys() == exact.keys(), (own.keys(), exact.keys())
+    errors = {}
+    for key, value in own.items():
+        floating = value.dtype.kind == "f"
+        if not floating:
+            assert numpy.array_equal(value, exact[key]), key
+        difference = float(numpy.abs(value - exact[key]).max()) if floating and value.size else 0.0
+        errors[key] = {"dtype": str(value.dtype), "error": difference}
+    return exact, errors
+
+
+def save(path, arrays):
+    if arrays:
+        numpy.savez_compressed(path, **arrays)
+
+
+def export(name, out):
+    case = programs[name]()
+    program = torch.export.export(case.module, case.args, case.kwargs, dynamic_shapes=case.dynamic_shapes)
+    path = out / f"{name}.pt2"
+    torch.export.save(strip_program(program), path)
+    check_no_paths(path)
+    for number, (args, kwargs) in enumerate([(case.args, case.kwargs), *case.more]):
+        stem = name if number == 0 else f"{name}.{number}"
+        inputs = user_inputs(program, args, kwargs)
+        save(out / f"{stem}.in.npz", {key: to_numpy(value) for key, value in inputs.items()})
+        info = {"torch": torch.__version__.split("+")[0], "program": f"{name}.pt2", "letter": programs[name].letter,
+                "mixed": case.mixed, "random": case.random, "reload": case.reload, "gradient": False, "keys": {}}
+        if not case.random:
+            results, info["keys"] = with_errors(program, inputs, case.mixed, False)
+            save(out / f"{stem}.out.npz", results)
+            if case.gradient:
+                gradients, errors = with_errors(program, inputs, case.mixed, True)
+                info["gradient"] = bool(gradients)
+                info["keys"].update(errors)
+                save(out / f"{stem}.grad.npz", gradients)
+        (out / f"{stem}.json").write_text(json.dumps(info, indent=1) + "\n")
+    return path.stat().st_size
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("--small", action="store_true", help="only those that are committed")
+    parser.add_argument("--only", nargs="*", default=[], help="names or letters")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    torch.set_num_threads(2)
+    failed = []
+    for name, build in programs.items():
+        if options.small and not build.small:
+            continue
+        if options.only and name not in options.only and build.letter not in options.only:
+            continue
+        start = time.time()
+        try:
+            size = export(name, options.out)
+            print(f"{name}: {size} bytes, {time.time() - start:.1f} s", flush=True)
+        except Exception:
+            traceback.print_exc()
+            failed.append(name)
+    if failed:
+        sys.exit(f"not exported: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""Removes from an exported program what names the machine it was made on."""
+
+import zipfile
+
+
+def strip_program(program):
+    """Drops stack traces (they carry machine paths) from every node of every graph, in place."""
+    for module in program.graph_module.modules():
+        graph = getattr(module, "graph", None)
+        if graph is None:
+            continue
+        for node in graph.nodes:
+            for key in ("stack_trace", "from_node", "source_fn_stack"):
+                node.meta.pop(key, None)
+    return program
+
+
+def check_no_paths(path, words=()):
+    """Fails if any entry of the archive contains a home, temporary or installation path."""
+    suspects = [b"/home/", b"/root/", b"/tmp/", b"/work/", b"/usr/", b"site-packages", *[w.encode() for w in words]]
+    with zipfile.ZipFile(path) as archive:
+        for entry in archive.namelist():
+            data = archive.read(entry)
+            for suspect in suspects:
+                assert suspect not in data, f"{path}: {entry} contains {suspect!r}"
