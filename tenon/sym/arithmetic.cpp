@@ -114,11 +114,16 @@ Expr times_monomial(Expr a, const Product& by) {
   return monomial_of(p.factors);
 }
 
-/// Whether multiplying these sums out stays small. A single sum always may: its terms only change their coefficients.
-bool worth_expanding(const std::vector<Factor>& sums) {
-  if (sums.size() == 1 && sums[0].exponent == 1) return true;
+/// Whether multiplying the sums out stays small and exact. A single sum stays small always: its terms only change.
+bool worth_expanding(const Product& p) {
+  bool single = p.sums.size() == 1 && p.sums[0].exponent == 1;
+  if (single && p.factors.empty() && !p.coefficient.is_real()) return true;
+  for (const Factor& f : p.factors)
+    if (!f.base.is_integer_typed()) return false;
   size_t terms = 1;
-  for (const Factor& s : sums) {
+  for (const Factor& s : p.sums) {
+    if (!s.base.is_integer_typed()) return false;
+    if (single) return true;
     if (s.exponent < 0 || s.exponent > 6) return false;
     for (int64_t i = 0; i < s.exponent; i++) {
       terms *= s.base.args().size();
@@ -153,7 +158,7 @@ Expr finish(Product p) {
   merge_factors(p.factors);
   merge_factors(p.sums);
   if (p.sums.empty()) return join_term({p.coefficient, monomial_of(p.factors)});
-  if (worth_expanding(p.sums)) return sum_of_terms(expand(p));
+  if (worth_expanding(p)) return sum_of_terms(expand(p));
   p.factors.insert(p.factors.end(), p.sums.begin(), p.sums.end());
   merge_factors(p.factors);
   return join_term({p.coefficient, monomial_of(p.factors)});

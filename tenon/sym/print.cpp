@@ -71,6 +71,7 @@ enum : int {
   p_and = 22,
   p_not = 23,
   p_function = 35,
+  p_bits = 37,
   p_add = 40,
   p_mul = 50,
   p_pow = 60,
@@ -102,9 +103,9 @@ class Infix {
       case Kind::pow: write_power(e); return;
       case Kind::floor_div:
         out += '(';
-        write_at(e.args()[0], p_pow);
+        write_operand(e.args()[0]);
         out += "//";
-        write_at(e.args()[1], p_pow);
+        write_operand(e.args()[1]);
         out += ')';
         return;
       case Kind::lt: write_relation(e, " < "); return;
@@ -151,6 +152,8 @@ class Infix {
       case Kind::mod:
       case Kind::true_div:
       case Kind::float_true_div: return p_function;
+      case Kind::bit_and:
+      case Kind::bit_or: return p_bits;
       case Kind::lt:
       case Kind::le:
       case Kind::gt:
@@ -167,6 +170,13 @@ class Infix {
     if (wrap) out += '(';
     write(e);
     if (wrap) out += ')';
+  }
+
+  void write_operand(Expr e) {  // of //
+    bool bare = e.is_symbol() || e.is(Kind::max) || e.is(Kind::min) || (e.is_int() && e.as_int() >= 0);
+    if (!bare) out += '(';
+    write(e);
+    if (!bare) out += ')';
   }
 
   void write_call(std::string_view name, std::span<const Expr> args) {
@@ -246,9 +256,9 @@ class Infix {
   }
 
   void write_relation(Expr e, std::string_view sign) {
-    write_at(e.args()[0], p_add);
+    write_at(e.args()[0], p_function, true);
     out += sign;
-    write_at(e.args()[1], p_add);
+    write_at(e.args()[1], p_function, true);
   }
 
   void write_junction(Expr e, std::string_view sign) {

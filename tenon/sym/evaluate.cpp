@@ -1,0 +1,176 @@
+#include "tenon/sym/evaluate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "tenon/base/error.h"
+#include "tenon/sym/node.h"
+#include "tenon/sym/print.h"
+
+namespace tenon::sym {
+
+void Bindings::put(Expr symbol, Expr value) {
+  expect(symbol.is_symbol(), "only a symbol can be bound");
+  for (auto& [s, v] : values_) {
+    if (s.name() != symbol.name()) continue;
+    v = value;
+    return;
+  }
+  values_.push_back({symbol, value});
+}
+
+std::optional<Expr> Bindings::find(Expr symbol) const {
+  for (const auto& [s, v] : values_)
+    if (s == symbol) return v;
+  for (const auto& [s, v] : values_)
+    if (s.name() == symbol.name()) return v;
+  return std::nullopt;
+}
+
+namespace {
+
+Number value_of(Expr e, const Bindings& bindings) {
+  if (auto n = number_of(e)) return *n;
+  auto args = e.args();
+  switch (e.kind()) {
+    case Kind::symbol: {
+      auto bound = bindings.find(e);
+      require(bound.has_value(), "the symbol ", quoted(e.name()), " has no value");
+      return *number_of(*bound);
+    }
+    // These look at no more than they need: what is not chosen may have no value.
+    case Kind::piecewise:
+      for (size_t i = 0; i < args.size(); i += 2)
+        if (value_of(args[i + 1], bindings).truth()) return value_of(args[i], bindings);
+      fail("no condition of ", quoted(to_infix(e)), " holds");
+    case Kind::logical_and:
+    case Kind::logical_or: {
+      bool decisive = e.is(Kind::logical_or);
+      for (Expr a : args)
+        if (value_of(a, bindings).truth() == decisive) return Number::boolean(decisive);
+      return Number::boolean(!decisive);
+    }
+    default: break;
+  }
+  if (args.size() == 2) {
+    Number both[] = {value_of(args[0], bindings), value_of(args[1], bindings)};
+    return apply(e.kind(), e.name(), both);
+  }
+  std::vector<Number> values;
+  values.reserve(args.size());
+  for (Expr a : args) values.push_back(value_of(a, bindings));
+  return apply(e.kind(), e.name(), values);
+}
+
+}  // namespace
+
+int64_t evaluate(Expr e, const Bindings& bindings) {
+  if (e.is_int()) return e.as_int();
+  Number n = value_of(e, bindings);
+  if (n.is_real() && n.r == std::floor(n.r) && std::abs(n.r) < 0x1p63) return static_cast<int64_t>(n.r);
+  require(!n.is_real() && n.d == 1, "expected ", quoted(to_infix(e)), " to be an integer, got ", n.as_double());
+  return n.n;
+}
+
+double evaluate_real(Expr e, const Bindings& bindings) { return value_of(e, bindings).as_double(); }
+bool evaluate_bool(Expr e, const Bindings& bindings) { return value_of(e, bindings).truth(); }
+
+namespace {
+
+Expr substituted(Expr e, std::span<const Replacement> replacements, std::unordered_map<Expr, Expr>& done) {
+  if (e.is_symbol()) {
+    for (const auto& [from, to] : replacements)
+      if (from == e) return to;
+    return e;
+  }
+  if (e.args().empty() || e.is_number()) return e;
+  if (auto found = done.find(e); found != done.end()) return found->second;
+  std::vector<Expr> args;
+  bool changed = false;
+  for (Expr a : e.args()) {
+    args.push_back(substituted(a, replacements, done));
+    changed |= !(args.back() == a);
+  }
+  Expr out = !changed ? e : e.is(Kind::unknown_call) ? Expr::unknown_call(e.name(), args) : make(e.kind(), args);
+  done.emplace(e, out);
+  return out;
+}
+
+void collect(Expr e, std::unordered_set<Expr>& seen, std::vector<Expr>& out) {
+  if (e.is_small() || e.is_number()) return;
+  if (!seen.insert(e).second) return;
+  if (e.is_symbol()) out.push_back(e);
+  for (Expr a : e.args()) collect(a, seen, out);
+}
+
+}  // namespace
+
+Expr substitute(Expr e, std::span<const Replacement> replacements) {
+  std::unordered_map<Expr, Expr> done;
+  return substituted(e, replacements, done);
+}
+
+std::vector<Expr> symbols_of(Expr e) {
+  std::unordered_set<Expr> seen;
+  std::vector<Expr> out;
+  collect(e, seen, out);
+  std::sort(out.begin(), out.end(), [](Expr a, Expr b) { return compare(a, b) < 0; });
+  return out;
+}
+
+bool has_symbol(Expr e, Expr symbol) {
+  auto all = symbols_of(e);
+  return std::find(all.begin(), all.end(), symbol) != all.end();
+}
+
+std::optional<Solution> solve(Expr e, Expr value, Expr symbol) {
+  expect(symbol.is_symbol(), "solve() needs a symbol to solve for");
+  if (!e.is_integer_typed() || !value.is_integer_typed() || has_symbol(value, symbol)) return std::nullopt;
+  Solution s{value, Expr::boolean(true), true};
+  // Peels off one layer a round: e == s.value stays true, under s.condition.
+  while (!(e == symbol)) {
+    std::vector<Expr> with, without;
+    for (Expr t : terms_of(e)) (has_symbol(t, symbol) ? with : without).push_back(t);
+    if (with.empty()) return std::nullopt;
+    if (!without.empty()) {
+      s.value = s.value - sum(without);
+      e = sum(with);
+      continue;
+    }
+    if (with.size() > 1) {  // s0*u0 + s0: one factor in common
+      auto quotient = exact_quotient(e, symbol);
+      if (!quotient || has_symbol(*quotient, symbol)) return std::nullopt;
+      s.condition = logical_and(s.condition, logical_and(ne(*quotient, 0), eq(mod(s.value, *quotient), 0)));
+      s.value = floor_div(s.value, *quotient);
+      e = symbol;
+      continue;
+    }
+    if (e.is(Kind::mul)) {
+      std::vector<Expr> others;
+      std::optional<Expr> inner;
+      for (Expr f : e.args()) {
+        if (!has_symbol(f, symbol)) others.push_back(f);
+        else if (inner) return std::nullopt;
+        else inner = f;
+      }
+      Expr by = product(others);
+      if (!by.is_integer_typed()) return std::nullopt;
+      s.condition = logical_and(s.condition, logical_and(ne(by, 0), eq(mod(s.value, by), 0)));
+      s.value = floor_div(s.value, by);
+      e = *inner;
+      continue;
+    }
+    if (e.is(Kind::floor_div) && !has_symbol(e.args()[1], symbol)) {
+      s.value = s.value * e.args()[1];
+      s.unique = false;
+      e = e.args()[0];
+      continue;
+    }
+    return std::nullopt;
+  }
+  return s;
+}
+
+}  // namespace tenon::sym

@@ -1,0 +1,277 @@
+#include "tenon/sym/range.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tenon/base/error.h"
+#include "tenon/sym/node.h"
+
+namespace tenon::sym {
+namespace {
+
+constexpr int64_t minus_infinity = Range::minus_infinity, infinity = Range::infinity;
+constexpr Range open{};
+
+bool is_infinite(int64_t x) { return x == minus_infinity || x == infinity; }
+
+/// Sums and products that stop at infinity. A finite result that leaves int64 becomes infinity too: wider, never wrong.
+int64_t add_end(int64_t a, int64_t b, int64_t unclear) {  // unclear: what oo - oo is, at this end
+  if (is_infinite(a) && is_infinite(b) && a != b) return unclear;
+  if (is_infinite(a)) return a;
+  if (is_infinite(b)) return b;
+  int64_t out;
+  if (__builtin_add_overflow(a, b, &out)) return a > 0 ? infinity : minus_infinity;
+  return out;
+}
+
+int64_t multiply_end(int64_t a, int64_t b) {
+  if (a == 0 || b == 0) return 0;  // 0 * oo: the ends bound finite values only
+  int64_t out;
+  if (is_infinite(a) || is_infinite(b) || __builtin_mul_overflow(a, b, &out))
+    return (a < 0) == (b < 0) ? infinity : minus_infinity;
+  return out;
+}
+
+Range add(Range a, Range b) { return {add_end(a.lo, b.lo, minus_infinity), add_end(a.hi, b.hi, infinity)}; }
+
+Range multiply(Range a, Range b) {
+  int64_t ends[] = {multiply_end(a.lo, b.lo), multiply_end(a.lo, b.hi), multiply_end(a.hi, b.lo),
+                    multiply_end(a.hi, b.hi)};
+  return {*std::min_element(ends, ends + 4), *std::max_element(ends, ends + 4)};
+}
+
+int64_t divide_end(int64_t a, int64_t b) {  // floor, b != 0
+  if (is_infinite(b)) {
+    if (is_infinite(a)) return (a < 0) == (b < 0) ? infinity : minus_infinity;
+    return a == 0 || (a < 0) == (b < 0) ? 0 : -1;
+  }
+  if (is_infinite(a)) return (a < 0) == (b < 0) ? infinity : minus_infinity;
+  if (b == -1) return -a;  // a is not the least int64: that stands for infinity
+  return checked_floordiv(a, b);
+}
+
+Range floor_divide(Range a, Range b) {
+  if (b.lo <= 0) {
+    if (b.hi >= 0 && b.lo == 0 && b.hi > 0) b.lo = 1;  // a divisor of 0 is an error, not a value
+    else if (b.hi >= 0) return open;
+  }
+  int64_t ends[] = {divide_end(a.lo, b.lo), divide_end(a.lo, b.hi), divide_end(a.hi, b.lo), divide_end(a.hi, b.hi)};
+  Range out{*std::min_element(ends, ends + 4), *std::max_element(ends, ends + 4)};
+  // With an open divisor quotients come as near to 0 as they can.
+  if (is_infinite(b.lo) || is_infinite(b.hi)) out = unite(out, {a.lo < 0 || b.lo < 0 ? -1 : 0, 0});
+  return out;
+}
+
+Range modulo(Range a, Range b) {
+  if (b.lo < 0) return b.hi < 0 && b.has_lo() ? Range{b.lo + 1, 0} : open;
+  if (a.lo >= 0 && a.hi < b.lo) return a;
+  int64_t top = b.has_hi() ? b.hi - 1 : infinity;
+  if (a.lo >= 0) top = std::min(top, a.hi);
+  return {0, std::max<int64_t>(top, 0)};
+}
+
+Range power(Range base, int64_t exponent) {
+  if (exponent < 0) return open;
+  auto raise = [&](int64_t x) {
+    int64_t out = 1;
+    if (x == 0 || x == 1) return exponent == 0 ? 1 : x;
+    if (x == -1) return exponent % 2 == 0 ? int64_t{1} : int64_t{-1};
+    for (int64_t i = 0; i < exponent && !is_infinite(out); i++) out = multiply_end(out, x);
+    if (is_infinite(out)) return x < 0 && exponent % 2 != 0 ? minus_infinity : infinity;
+    return out;
+  };
+  int64_t a = raise(base.lo), b = raise(base.hi);
+  Range out{std::min(a, b), std::max(a, b)};
+  if (exponent % 2 == 0 && base.lo < 0 && base.hi > 0) out.lo = 0;
+  return out;
+}
+
+Range of_real(double x) {
+  if (std::isnan(x)) return open;
+  double lo = std::floor(x), hi = std::ceil(x);
+  return {lo <= -0x1p63  ? minus_infinity
+          : lo >= 0x1p63 ? infinity
+                         : static_cast<int64_t>(lo),
+          hi >= 0x1p63    ? infinity
+          : hi <= -0x1p63 ? minus_infinity
+                          : static_cast<int64_t>(hi)};
+}
+
+/// Doubles hold every integer up to 2^53; beyond, rounding may step over an end.
+Range rounded(Expr e, Range r) {
+  if (e.is_integer_typed()) return r;
+  constexpr int64_t exact = int64_t{1} << 53;
+  return {r.lo < -exact ? minus_infinity : std::min(r.lo, exact), r.hi > exact ? infinity : std::max(r.hi, -exact)};
+}
+
+Range nonnegative_or_open(Expr e) { return e.is_nonnegative() ? Range{0, infinity} : open; }
+
+Range range_of_product(Expr e, const Ranges& ranges) {
+  Range out = Range::point(1);
+  auto args = e.args();
+  if (args[0].is(Kind::rational)) {  // exact only once the whole product is known
+    Range numerator = Range::point(args[0].args()[0].as_int());
+    for (Expr a : args.subspan(1)) numerator = multiply(numerator, range_of(a, ranges));
+    Range down = floor_divide(numerator, Range::point(args[0].args()[1].as_int()));
+    return {down.lo, down.hi == infinity ? infinity : down.hi + 1};
+  }
+  for (Expr a : args) out = multiply(out, range_of(a, ranges));
+  return out;
+}
+
+std::optional<bool> decide_by_difference(Expr condition, const Ranges& ranges) {
+  Expr a = condition.args()[0], b = condition.args()[1];
+  bool whole = a.is_integer_typed() && b.is_integer_typed();
+  Range d = open;
+  if (whole) {
+    try {
+      d = range_of(a - b, ranges);  // equal parts of both sides cancel
+    } catch (const Error&) {        // a coefficient left 64 bits
+    }
+  }
+  Range apart = add(range_of(a, ranges), multiply(range_of(b, ranges), Range::point(-1)));
+  d = intersect(d, apart);
+  if (d.is_empty()) return std::nullopt;
+  bool below = d.hi<0, above = d.lo> 0, at_most = d.hi <= 0, at_least = d.lo >= 0,
+       equal = whole && d.lo == 0 && d.hi == 0;
+  switch (condition.kind()) {
+    case Kind::eq: return below || above ? std::optional(false) : equal ? std::optional(true) : std::nullopt;
+    case Kind::ne: return below || above ? std::optional(true) : equal ? std::optional(false) : std::nullopt;
+    case Kind::lt: return below ? std::optional(true) : at_least ? std::optional(false) : std::nullopt;
+    case Kind::le: return at_most ? std::optional(true) : above ? std::optional(false) : std::nullopt;
+    case Kind::gt: return above ? std::optional(true) : at_most ? std::optional(false) : std::nullopt;
+    case Kind::ge: return at_least ? std::optional(true) : below ? std::optional(false) : std::nullopt;
+    default: unreachable();
+  }
+}
+
+}  // namespace
+
+Range intersect(Range a, Range b) { return {std::max(a.lo, b.lo), std::min(a.hi, b.hi)}; }
+Range unite(Range a, Range b) { return {std::min(a.lo, b.lo), std::max(a.hi, b.hi)}; }
+
+void append_text(std::string& out, Range r) {
+  out += r.has_lo() ? tenon::text("[", r.lo) : "(-oo";
+  out += ", ";
+  out += r.has_hi() ? tenon::text(r.hi, "]") : "oo)";
+}
+
+void Ranges::set(Expr symbol, Range range) {
+  expect(symbol.is_symbol(), "only a symbol has a range of its own");
+  for (Entry& e : entries_) {
+    if (e.symbol.name() != symbol.name()) continue;
+    e = {symbol, range};
+    return;
+  }
+  entries_.push_back({symbol, range});
+}
+
+void Ranges::narrow(Expr symbol, Range range) { set(symbol, intersect(of(symbol), range)); }
+
+const Range* Ranges::find(Expr symbol) const {
+  for (const Entry& e : entries_)
+    if (e.symbol == symbol || e.symbol.name() == symbol.name()) return &e.range;
+  return nullptr;
+}
+
+Range Ranges::of(Expr symbol) const {
+  if (const Range* known = find(symbol)) return *known;
+  return nonnegative_or_open(symbol);
+}
+
+Range range_of(Expr e, const Ranges& ranges) {
+  auto arg = [&](size_t i) { return range_of(e.args()[i], ranges); };
+  auto all = [&](auto combine) {
+    Range out = arg(0);
+    for (size_t i = 1; i < e.args().size(); i++) out = combine(out, arg(i));
+    return out;
+  };
+  switch (e.kind()) {
+    case Kind::integer: return Range::point(e.as_int());
+    case Kind::rational:
+    case Kind::real: return of_real(e.real_value());
+    case Kind::boolean: return Range::point(e.boolean_value());
+    case Kind::symbol: return ranges.of(e);
+    case Kind::add: return rounded(e, all(add));
+    case Kind::mul: return rounded(e, range_of_product(e, ranges));
+    case Kind::pow: return e.args()[1].is_int() ? power(arg(0), e.args()[1].as_int()) : nonnegative_or_open(e);
+    case Kind::max: return all([](Range a, Range b) { return Range{std::max(a.lo, b.lo), std::max(a.hi, b.hi)}; });
+    case Kind::min: return all([](Range a, Range b) { return Range{std::min(a.lo, b.lo), std::min(a.hi, b.hi)}; });
+    case Kind::mod: return e.is_integer_typed() ? modulo(arg(0), arg(1)) : nonnegative_or_open(e);
+    case Kind::floor_div: return e.is_integer_typed() ? floor_divide(arg(0), arg(1)) : nonnegative_or_open(e);
+    case Kind::to_float: return rounded(e, arg(0));
+    case Kind::trunc:
+    case Kind::trunc_float:
+    case Kind::ceil:
+    case Kind::floor:
+    case Kind::round: return arg(0);
+    case Kind::true_div: {
+      Range down = floor_divide(arg(0), arg(1));
+      return rounded(e, {down.lo, down.has_hi() ? down.hi + 1 : infinity});
+    }
+    case Kind::bit_and: {
+      Range a = arg(0), b = arg(1);
+      if (a.lo < 0 && b.lo < 0) return open;
+      return {0, a.lo < 0 ? b.hi : b.lo < 0 ? a.hi : std::min(a.hi, b.hi)};
+    }
+    case Kind::rshift: {
+      Range a = arg(0);
+      return a.lo >= 0 ? Range{0, a.hi} : Range{a.lo, std::max<int64_t>(a.hi, -1)};
+    }
+    case Kind::bit_or:
+    case Kind::lshift:
+    case Kind::float_true_div:
+    case Kind::float_pow:
+    case Kind::round_decimal:
+    case Kind::unknown_call: return nonnegative_or_open(e);
+    case Kind::piecewise: {
+      Range out = arg(0);
+      for (size_t i = 2; i < e.args().size(); i += 2) out = unite(out, arg(i));
+      return out;
+    }
+    case Kind::eq:
+    case Kind::ne:
+    case Kind::lt:
+    case Kind::le:
+    case Kind::gt:
+    case Kind::ge:
+    case Kind::logical_and:
+    case Kind::logical_or:
+    case Kind::logical_not: return {0, 1};  // not decided here: nested conditions would cost more with every level
+  }
+  unreachable();
+}
+
+std::optional<bool> decide(Expr condition, const Ranges& ranges) {
+  switch (condition.kind()) {
+    case Kind::boolean: return condition.boolean_value();
+    case Kind::eq:
+    case Kind::ne:
+    case Kind::lt:
+    case Kind::le:
+    case Kind::gt:
+    case Kind::ge: return decide_by_difference(condition, ranges);
+    case Kind::logical_and:
+    case Kind::logical_or: {
+      bool decisive = condition.is(Kind::logical_or), all = true;
+      for (Expr part : condition.args()) {
+        auto known = decide(part, ranges);
+        if (known == decisive) return decisive;
+        all &= known.has_value();
+      }
+      return all ? std::optional(!decisive) : std::nullopt;
+    }
+    case Kind::logical_not: {
+      auto known = decide(condition.args()[0], ranges);
+      return known ? std::optional(!*known) : std::nullopt;
+    }
+    default: {  // a number as a condition: not 0
+      Range r = range_of(condition, ranges);
+      if (!r.contains(0)) return true;
+      return r == Range::point(0) && (condition.is_integer_typed() || condition.is_int()) ? std::optional(false)
+                                                                                          : std::nullopt;
+    }
+  }
+}
+
+}  // namespace tenon::sym
