@@ -114,23 +114,29 @@ Expr times_monomial(Expr a, const Product& by) {
   return monomial_of(p.factors);
 }
 
-/// Whether multiplying the sums out stays small and exact. A single sum stays small always: its terms only change.
+uint64_t weight_of(Expr e) { return e.is_small() ? 1 : e.node()->weight; }
+
+/// Whether multiplying the sums out stays small and exact. Small counts repeated parts too: a factor that is large
+/// itself would be copied into every term.
 bool worth_expanding(const Product& p) {
   bool single = p.sums.size() == 1 && p.sums[0].exponent == 1;
   if (single && p.factors.empty() && !p.coefficient.is_real()) return true;
-  for (const Factor& f : p.factors)
+  uint64_t copied = 0;
+  for (const Factor& f : p.factors) {
     if (!f.base.is_integer_typed()) return false;
+    copied += weight_of(f.base);
+  }
   size_t terms = 1;
   for (const Factor& s : p.sums) {
     if (!s.base.is_integer_typed()) return false;
-    if (single) return true;
     if (s.exponent < 0 || s.exponent > 6) return false;
     for (int64_t i = 0; i < s.exponent; i++) {
       terms *= s.base.args().size();
-      if (terms > max_expanded_terms) return false;
+      copied += weight_of(s.base) / s.base.args().size();
+      if (terms > max_expanded_terms && !single) return false;
     }
   }
-  return true;
+  return terms * copied <= max_expanded_weight;
 }
 
 std::vector<Term> expand(const Product& p) {
@@ -162,6 +168,31 @@ Expr finish(Product p) {
   p.factors.insert(p.factors.end(), p.sums.begin(), p.sums.end());
   merge_factors(p.factors);
   return join_term({p.coefficient, monomial_of(p.factors)});
+}
+
+/// Long division by the leading term; terms are kept in a lexicographic order, so the leading term comes first.
+std::optional<Expr> long_division(Expr a, Expr b) {
+  Term lead = split_term(terms_of(b)[0]);
+  std::vector<Expr> quotient;
+  Expr rest = a;
+  for (size_t round = 0; rest != Expr(0); round++) {
+    if (round > max_expanded_terms) return std::nullopt;
+    Term t = split_term(terms_of(rest)[0]);
+    if (!t.coefficient.is_integer() || !lead.coefficient.is_integer()) return std::nullopt;
+    if (checked_mod(t.coefficient.n, lead.coefficient.n) != 0) return std::nullopt;
+    Product p;
+    p.coefficient = Number::of(checked_floordiv(t.coefficient.n, lead.coefficient.n));
+    p.take(t.monomial);
+    p.take(lead.monomial, -1);
+    p.factors.insert(p.factors.end(), p.sums.begin(), p.sums.end());
+    merge_factors(p.factors);
+    for (const Factor& f : p.factors)
+      if (f.exponent < 0) return std::nullopt;
+    Expr step = join_term({p.coefficient, monomial_of(p.factors)});
+    quotient.push_back(step);
+    rest = rest - step * b;
+  }
+  return sum(quotient);
 }
 
 }  // namespace
@@ -215,28 +246,11 @@ std::optional<Expr> exact_quotient(Expr a, Expr b) {
   if (b == Expr(0)) return std::nullopt;
   if (a == Expr(0)) return Expr(0);
   if (!a.is_integer_typed() || !b.is_integer_typed()) return std::nullopt;
-  // Long division by the leading term; terms are kept in a lexicographic order, so the leading term comes first.
-  Term lead = split_term(terms_of(b)[0]);
-  std::vector<Expr> quotient;
-  Expr rest = a;
-  for (size_t round = 0; rest != Expr(0); round++) {
-    if (round > max_expanded_terms) return std::nullopt;
-    Term t = split_term(terms_of(rest)[0]);
-    if (!t.coefficient.is_integer() || !lead.coefficient.is_integer()) return std::nullopt;
-    if (checked_mod(t.coefficient.n, lead.coefficient.n) != 0) return std::nullopt;
-    Product p;
-    p.coefficient = Number::of(checked_floordiv(t.coefficient.n, lead.coefficient.n));
-    p.take(t.monomial);
-    p.take(lead.monomial, -1);
-    p.factors.insert(p.factors.end(), p.sums.begin(), p.sums.end());
-    merge_factors(p.factors);
-    for (const Factor& f : p.factors)
-      if (f.exponent < 0) return std::nullopt;
-    Expr step = join_term({p.coefficient, monomial_of(p.factors)});
-    quotient.push_back(step);
-    rest = rest - step * b;
+  try {
+    return long_division(a, b);
+  } catch (const Error&) {  // a step left 64 bits or grew too large: no quotient to be had this way
+    return std::nullopt;
   }
-  return sum(quotient);
 }
 
 }  // namespace tenon::sym

@@ -71,6 +71,23 @@ Expr floor_div_by_constant(Expr a, int64_t c) {
   return sum(outside);
 }
 
+/// Of two that differ by a constant, one never wins.
+void drop_losers(std::vector<Expr>& items, int wanted) {
+  auto beats = [&](Expr a, Expr b) {
+    constexpr uint32_t worth_looking = 100;
+    if (!a.is_integer_typed() || !b.is_integer_typed()) return false;
+    if (a.node()->weight > worth_looking || b.node()->weight > worth_looking) return false;
+    auto d = difference(a, b);
+    return d && d->is_int() && (d->as_int() > 0) == (wanted > 0);  // never 0: there are no two equal
+  };
+  for (size_t i = 0; i < items.size(); i++) {
+    Expr winner = items[i];
+    size_t before = items.size();
+    std::erase_if(items, [&](Expr e) { return !(e == winner) && beats(winner, e); });
+    if (items.size() != before) i = static_cast<size_t>(-1);  // positions moved: begin again
+  }
+}
+
 Expr extreme(Kind kind, std::span<const Expr> items) {
   require(!items.empty(), "expected at least one argument for ", kind == Kind::max ? "Max" : "Min");
   int wanted = kind == Kind::max ? 1 : -1;
@@ -96,19 +113,7 @@ Expr extreme(Kind kind, std::span<const Expr> items) {
     if (kind == Kind::max && any && constant->n <= 0) constant.reset();
     if (kind == Kind::min && all && constant && constant->n <= 0) kept.clear();
   }
-  if (kept.size() <= 16) {  // of two that differ by a constant, one never wins
-    for (size_t i = 0; i < kept.size(); i++) {
-      for (size_t j = 0; j < kept.size(); j++) {
-        if (i == j || !kept[i].is_integer_typed() || !kept[j].is_integer_typed()) continue;
-        Expr difference = kept[i] - kept[j];
-        if (difference.is_int() && (difference.as_int() > 0) == (wanted > 0)) {
-          kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(j));
-          i = static_cast<size_t>(-1);
-          break;
-        }
-      }
-    }
-  }
+  if (kept.size() <= 16) drop_losers(kept, wanted);
   if (constant) kept.insert(kept.begin(), expr_of(*constant));
   return kept.size() == 1 ? kept[0] : intern(kind, kept);
 }

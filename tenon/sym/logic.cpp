@@ -5,16 +5,16 @@
 #include "tenon/sym/node.h"
 
 namespace tenon::sym {
-namespace {
 
-/// a - b, unless working it out leaves 64 bits: then nothing is known about it.
 std::optional<Expr> difference(Expr a, Expr b) {
   try {
     return a - b;
   } catch (const Error&) { return std::nullopt; }
 }
 
-/// -1, 0 or 1 where the sign is certain; `weak` where it is only known not to be of the other sign.
+namespace {
+
+/// exact: -1, 0 or 1 where the sign is certain.
 struct Sign {
   std::optional<int> exact;
   bool at_least_zero = false, at_most_zero = false;

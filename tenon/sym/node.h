@@ -25,6 +25,7 @@ struct Node {
 constexpr uint32_t max_weight = 200'000, max_depth = 1'000;
 /// A product of sums is multiplied out up to this many terms.
 constexpr size_t max_expanded_terms = 64;
+constexpr uint64_t max_expanded_weight = 20'000;
 
 /// Interns a node whose arguments are in canonical form already.
 Expr intern(Kind kind, std::span<const Expr> args, std::string_view name = {});
@@ -49,6 +50,9 @@ Factor split_factor(Expr e);
 std::span<const Expr> factors_of(const Expr& monomial);  // of a product; {e} for anything else
 /// Lexicographic by exponents, greatest first, as a polynomial is written; constants last.
 std::strong_ordering compare_monomials(Expr a, Expr b);
+
+/// a - b, unless working it out leaves 64 bits.
+std::optional<Expr> difference(Expr a, Expr b);
 
 /// The name srepr gives to what e is: Add, FloorDiv, ...
 std::string_view function_name(Expr e);

@@ -123,12 +123,8 @@ std::optional<bool> decide_by_difference(Expr condition, const Ranges& ranges) {
   Expr a = condition.args()[0], b = condition.args()[1];
   bool whole = a.is_integer_typed() && b.is_integer_typed();
   Range d = open;
-  if (whole) {
-    try {
-      d = range_of(a - b, ranges);  // equal parts of both sides cancel
-    } catch (const Error&) {        // a coefficient left 64 bits
-    }
-  }
+  if (whole)
+    if (auto exact = difference(a, b)) d = range_of(*exact, ranges);  // equal parts of both sides cancel
   Range apart = add(range_of(a, ranges), multiply(range_of(b, ranges), Range::point(-1)));
   d = intersect(d, apart);
   if (d.is_empty()) return std::nullopt;

@@ -107,6 +107,18 @@ TEST(Expr, ProductsOfManySumsStaySmall) {
   EXPECT_LT(to_infix(pow(q, 1'000'000)).size(), 100u);
 }
 
+TEST(Expr, AProductLeftAloneIsNotCopiedIntoEveryTerm) {
+  Expr e = u0;
+  for (int i = 0; i < 190; i++) e = (e + Expr::symbol(text("v", i))) * (Expr::symbol(text("w", i)) + 1);
+  EXPECT_LT(to_infix(e).size(), 100'000u);
+}
+
+TEST(Expr, DivisionThatDoesNotSimplifyIsKeptEvenWhereTryingWouldOverflow) {
+  Expr b = s1 * (high / 2) + u0;
+  EXPECT_EQ(floor_div(s1 * s0 * (high / 2) + u0 * high, b).kind(), Kind::floor_div);
+  EXPECT_EQ(max(s0 * high, s0 * -high + low).kind(), Kind::max);
+}
+
 TEST(Expr, AnExpressionThatDoublesEachStepIsRefused) {
   Expr e = s0;
   EXPECT_THROW(
