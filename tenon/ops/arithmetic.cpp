@@ -1,0 +1,300 @@
+#include "tenon/ops/arithmetic.h"
+
+#include <cmath>
+
+#include "tenon/ops/create.h"
+#include "tenon/ops/infer.h"
+#include "tenon/ops/registry.h"
+
+namespace tenon {
+
+Handle add, sub, mul, div, neg, reciprocal, pow_scalar, pow_tensor, pow_base, sqrt, rsqrt, exp, log, abs, sign, where, eq, ne, lt, le, gt, ge, logical_not,
+    logical_and, maximum, minimum, sin, cos, square;
+
+static Handle rsub, div_mode;
+
+Tensor operator-(double a, const Tensor& b) { return rsub(b, a); }
+Tensor operator/(double a, const Tensor& b) { return mul(reciprocal(b), a); }
+
+namespace {
+
+// Numbers that are gradients of scalar arguments do not exist: only tensors get one.
+Tensor scaled(const Tensor& g, const ArgsView& v, size_t alpha) { return v.number(alpha) == 1 ? g : Tensor(mul(g, v.arg(alpha))); }
+
+loop::Expr rounded_division(const Scalars& x) {
+  if (!x.call.given(2)) return x[0] / x[1];
+  const std::string& mode = x.call.string(2);
+  if (mode == "floor") return call(loop::Fn::floor_div, x[0], x[1]);
+  x.call.require(mode == "trunc", "rounding_mode: expected None, 'trunc' or 'floor', got ", quoted(mode));
+  if (x[0].type() == loop::Compute::i64) return call(loop::Fn::div, x[0], x[1]);   // integer division cuts off
+  return call(loop::Fn::trunc, x[0] / x[1]);
+}
+
+Grads product_rule(Vjp& v) {
+  Tensor g = v.grad(0);
+  return {v.needs(0) ? Grad(mul(g, v.arg(1))) : Grad(), v.needs(1) ? Grad(g * v[0]) : Grad()};
+}
+
+Grads quotient_rule(Vjp& v) {
+  Tensor g = v.grad(0);
+  return {v.needs(0) ? Grad(div(g, v.arg(1))) : Grad(), v.needs(1) ? Grad(-g * v.out(0) / v[1]) : Grad()};
+}
+
+// Where two inputs tie, each gets half.
+Grads tie_rule(Vjp& v, bool larger) {
+  Tensor g = v.grad(0), a = v[0], b = v[1];
+  Tensor half = where(eq(a, b), g / 2.0, g);
+  Tensor first_loses = larger ? lt(a, b) : gt(a, b), second_loses = larger ? gt(a, b) : lt(a, b);
+  return {v.needs(0) ? Grad(where(first_loses, 0.0, half)) : Grad(), v.needs(1) ? Grad(where(second_loses, 0.0, half)) : Grad()};
+}
+
+// x^p for a number p. d = p * x^(p-1), and 0 where p is 0.
+Grads power_rule(Vjp& v) {
+  double p = v.number(1);
+  if (p == 0) return {zeros_like(v.grad(0))};
+  return {v.grad(0) * (Tensor(pow_scalar(v[0], p - 1)) * p)};
+}
+
+}  // namespace
+
+void register_arithmetic(Registry& ops) {
+  ops.add(add, {
+      .schema = "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return x.call.number(2) == 1 ? x[0] + x[1] : x[0] + x[1] * x[2]; },
+      .vjp = [](Vjp& v) -> Grads { return {v.grad(0), scaled(v.grad(0), v, 2)}; },
+      .promotes = 0b011,
+  });
+  ops.add({
+      .schema = "add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return x.call.number(2) == 1 ? x[0] + x[1] : x[0] + x[1] * x[2]; },
+      .vjp = [](Vjp& v) -> Grads { return {v.grad(0)}; },
+      .promotes = 0b011,
+  });
+  ops.add(sub, {
+      .schema = "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return x.call.number(2) == 1 ? x[0] - x[1] : x[0] - x[1] * x[2]; },
+      .vjp = [](Vjp& v) -> Grads { return {v.grad(0), v.needs(1) ? Grad(-scaled(v.grad(0), v, 2)) : Grad()}; },
+      .promotes = 0b011,
+  });
+  ops.add({
+      .schema = "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return x.call.number(2) == 1 ? x[0] - x[1] : x[0] - x[1] * x[2]; },
+      .vjp = [](Vjp& v) -> Grads { return {v.grad(0)}; },
+      .promotes = 0b011,
+  });
+  ops.add(rsub, {
+      .schema = "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return x.call.number(2) == 1 ? x[1] - x[0] : x[1] - x[0] * x[2]; },
+      .vjp = [](Vjp& v) -> Grads { return {-scaled(v.grad(0), v, 2)}; },
+      .promotes = 0b011,
+  });
+  ops.add(mul, {
+      .schema = "mul.Tensor(Tensor self, Tensor other) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return x[0] * x[1]; },
+      .vjp = product_rule,
+  });
+  ops.add({
+      .schema = "mul.Scalar(Tensor self, Scalar other) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return x[0] * x[1]; },
+      .vjp = product_rule,
+  });
+  ops.add(div, {
+      .schema = "div.Tensor(Tensor self, Tensor other) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return x[0] / x[1]; },
+      .vjp = quotient_rule,
+      .promote = Promote::int_to_float,
+  });
+  ops.add({
+      .schema = "div.Scalar(Tensor self, Scalar other) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return x[0] / x[1]; },
+      .vjp = quotient_rule,
+      .promote = Promote::int_to_float,
+  });
+  ops.add(div_mode, {
+      .schema = "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+      .kind = Kind::pointwise,
+      .meta = [](MetaCall& m) -> Metas {
+        CallArgs plain(m.args.begin(), m.args.begin() + 2);
+        return *infer(m.given(2) ? mul.op() : div.op(), plain);
+      },
+      .scalar = rounded_division,
+      .vjp = [](Vjp& v) -> Grads {
+        if (!v.given(2)) return quotient_rule(v);
+        return {zeros_like(v.grad(0)), v.needs(1) ? Grad(zeros_like(v.grad(0))) : Grad()};
+      },
+      .promotes = 0b011,
+  });
+  ops.add(neg, {
+      .schema = "neg(Tensor self) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return -x[0]; },
+      .vjp = [](Vjp& v) -> Grads { return {-v.grad(0)}; },
+  });
+  ops.add(reciprocal, {
+      .schema = "reciprocal(Tensor self) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return call(loop::Fn::reciprocal, x[0]); },
+      .vjp = [](Vjp& v) -> Grads { return {-v.grad(0) * v.out(0) * v.out(0)}; },
+      .promote = Promote::int_to_float,
+  });
+  ops.add(abs, {
+      .schema = "abs(Tensor self) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return abs(x[0]); },
+      .vjp = [](Vjp& v) -> Grads { return {v.grad(0) * Tensor(sign(v[0]))}; },
+  });
+  ops.add(sign, {
+      .schema = "sign(Tensor self) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return call(loop::Fn::sign, x[0]); },
+      .vjp = [](Vjp& v) -> Grads { return {zeros_like(v.grad(0))}; },
+  });
+  ops.add(sqrt, {
+      .schema = "sqrt(Tensor self) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return sqrt(x[0]); },
+      .vjp = [](Vjp& v) -> Grads { return {v.grad(0) / (v.out(0) * 2.0)}; },
+      .promote = Promote::int_to_float,
+  });
+  ops.add(rsqrt, {
+      .schema = "rsqrt(Tensor self) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return rsqrt(x[0]); },
+      .vjp = [](Vjp& v) -> Grads { Tensor y = v.out(0); return {v.grad(0) * (y * y * y) * -0.5}; },
+      .promote = Promote::int_to_float,
+  });
+  ops.add(exp, {
+      .schema = "exp(Tensor self) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return exp(x[0]); },
+      .vjp = [](Vjp& v) -> Grads { return {v.grad(0) * v.out(0)}; },
+      .promote = Promote::int_to_float,
+  });
+  ops.add(log, {
+      .schema = "log(Tensor self) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return log(x[0]); },
+      .vjp = [](Vjp& v) -> Grads { return {v.grad(0) / v[0]}; },
+      .promote = Promote::int_to_float,
+  });
+  ops.add(sin, {
+      .schema = "sin(Tensor self) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return sin(x[0]); },
+      .vjp = [](Vjp& v) -> Grads { return {v.grad(0) * Tensor(cos(v[0]))}; },
+      .promote = Promote::int_to_float,
+  });
+  ops.add(cos, {
+      .schema = "cos(Tensor self) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return cos(x[0]); },
+      .vjp = [](Vjp& v) -> Grads { return {v.grad(0) * -Tensor(sin(v[0]))}; },
+      .promote = Promote::int_to_float,
+  });
+  ops.add(square, {
+      .schema = "square(Tensor self) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return pow_scalar(b[0], 2); },
+  });
+  ops.add(pow_scalar, {
+      .schema = "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) -> loop::Expr {
+        double p = x.call.number(1);
+        if (p == 2) return x[0] * x[0];
+        if (p == 3) return x[0] * x[0] * x[0];
+        if (p == 0.5 && x[0].type() != loop::Compute::i64) return sqrt(x[0]);
+        if (p == -0.5) return rsqrt(x[0]);
+        if (p == -1 && x[0].type() != loop::Compute::i64) return call(loop::Fn::reciprocal, x[0]);
+        return pow(x[0], x[1]);
+      },
+      .vjp = power_rule,
+  });
+  ops.add(pow_tensor, {
+      .schema = "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return pow(x[0], x[1]); },
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor g = v.grad(0), x = v[0], p = v[1], y = v.out(0);
+        Tensor base = v.needs(0) ? Tensor(where(eq(p, 0.0), 0.0, g * (p * Tensor(pow_tensor(x, p - 1.0))))) : none;
+        Tensor exponent = v.needs(1) ? Tensor(where(logical_and(eq(x, 0.0), ge(p, 0.0)), 0.0, g * (y * Tensor(log(x))))) : none;
+        return {base, exponent};
+      },
+  });
+  ops.add(pow_base, {
+      .schema = "pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return pow(x[0], x[1]); },
+      .vjp = [](Vjp& v) -> Grads {
+        double base = v.number(0);
+        Tensor whole = v.grad(0) * (v.out(0) * std::log(base));
+        return {none, base == 0 ? Tensor(where(ge(v[1], 0.0), 0.0, whole)) : whole};
+      },
+  });
+  ops.add(maximum, {
+      .schema = "maximum(Tensor self, Tensor other) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return max(x[0], x[1]); },
+      .vjp = [](Vjp& v) { return tie_rule(v, true); },
+  });
+  ops.add(minimum, {
+      .schema = "minimum(Tensor self, Tensor other) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return min(x[0], x[1]); },
+      .vjp = [](Vjp& v) { return tie_rule(v, false); },
+  });
+  ops.alias(maximum, {"max.other"});
+  ops.alias(minimum, {"min.other"});
+
+  ops.add(where, {
+      .schema = "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return select(x[0], x[1], x[2]); },
+      .vjp = [](Vjp& v) -> Grads {
+        return {none, v.needs(1) ? Grad(where(v[0], v.grad(0), 0.0)) : Grad(), v.needs(2) ? Grad(where(v[0], 0.0, v.grad(0))) : Grad()};
+      },
+      .promotes = 0b110,
+  });
+  ops.alias(where, {"where.ScalarSelf", "where.ScalarOther", "where.Scalar"});
+
+#define TENON_COMPARISON(handle, name, symbol)                                                          \
+  ops.add(handle, {.schema = name ".Tensor(Tensor self, Tensor other) -> Tensor",                       \
+                   .kind = Kind::pointwise,                                                             \
+                   .scalar = [](const Scalars& x) { return x[0] symbol x[1]; },                         \
+                   .promote = Promote::to_boolean});                                                    \
+  ops.add({.schema = name ".Scalar(Tensor self, Scalar other) -> Tensor",                               \
+           .kind = Kind::pointwise,                                                                     \
+           .scalar = [](const Scalars& x) { return x[0] symbol x[1]; },                                 \
+           .promote = Promote::to_boolean})
+  TENON_COMPARISON(eq, "eq", ==);
+  TENON_COMPARISON(ne, "ne", !=);
+  TENON_COMPARISON(lt, "lt", <);
+  TENON_COMPARISON(le, "le", <=);
+  TENON_COMPARISON(gt, "gt", >);
+  TENON_COMPARISON(ge, "ge", >=);
+#undef TENON_COMPARISON
+
+  ops.add(logical_not, {
+      .schema = "logical_not(Tensor self) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return !x[0]; },
+      .promote = Promote::to_boolean,
+  });
+  ops.add(logical_and, {
+      .schema = "logical_and(Tensor self, Tensor other) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return x[0] && x[1]; },
+      .promote = Promote::to_boolean,
+  });
+}
+
+}  // namespace tenon

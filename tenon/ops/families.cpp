@@ -1,0 +1,17 @@
+#include "tenon/ops/families.h"
+
+namespace tenon {
+
+void register_families(Registry& ops) {
+  register_arithmetic(ops);
+  register_control(ops);
+  register_convert(ops);
+  register_create(ops);
+  register_matmul(ops);
+  register_reduce(ops);
+  register_symbolic(ops);
+  register_view(ops);
+  register_view_write(ops);
+}
+
+}  // namespace tenon

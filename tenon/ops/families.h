@@ -1,0 +1,20 @@
+// The families of operators, one file (or a few) each.
+#pragma once
+
+namespace tenon {
+
+class Registry;
+
+void register_arithmetic(Registry& ops);
+void register_control(Registry& ops);
+void register_convert(Registry& ops);
+void register_create(Registry& ops);
+void register_matmul(Registry& ops);
+void register_reduce(Registry& ops);
+void register_symbolic(Registry& ops);
+void register_view(Registry& ops);
+void register_view_write(Registry& ops);
+
+void register_families(Registry& ops);
+
+}  // namespace tenon

@@ -1,0 +1,25 @@
+// What a meta rule may know of symbols: the ranges of the program being traced.
+#pragma once
+#include "tenon/sym/shape_env.h"
+
+namespace tenon {
+
+/// Makes a program's ranges the ones that rules on this thread decide by.
+class ShapesScope {
+ public:
+  explicit ShapesScope(const sym::ShapeEnv* shapes);
+  ~ShapesScope();
+  ShapesScope(const ShapesScope&) = delete;
+
+ private:
+  const sym::ShapeEnv* previous_;
+};
+
+/// Whether a condition on sizes certainly holds, or certainly fails.
+std::optional<bool> known(sym::Expr condition);
+inline bool surely(sym::Expr condition) { return known(condition).value_or(false); }
+/// The smaller of two sizes, simplified by what is known.
+SymInt smaller(SymInt a, SymInt b);
+SymInt larger(SymInt a, SymInt b);
+
+}  // namespace tenon

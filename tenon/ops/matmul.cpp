@@ -1,0 +1,156 @@
+#include "tenon/ops/matmul.h"
+
+#include "tenon/ops/arithmetic.h"
+#include "tenon/ops/convert.h"
+#include "tenon/ops/infer.h"
+#include "tenon/ops/registry.h"
+#include "tenon/ops/view.h"
+
+namespace tenon {
+
+Handle mm, bmm, addmm, matmul, linear;
+
+namespace {
+
+Tensor transposed(const Tensor& x) { return transpose(x, -2, -1); }
+
+// A batch of matrices [b, m, k] as an anchor takes it; a plain matrix is a batch of one.
+loop::Operand batched(Ref x) {
+  loop::Operand o = x.operand();
+  if (o.sizes.size() == 2) {
+    o.sizes.insert(0, 1);
+    o.strides.insert(0, 0);
+  }
+  return o;
+}
+
+// out = a · b, through a buffer the anchor computes in where out has another dtype.
+void lower_product(Lower& l, Ref a, Ref b, Ref out) {
+  DType compute = computable(out.dtype());
+  Ref target = compute == out.dtype() ? out : l.temporary(compute, Sizes(out.sizes()));
+  a = l.computable(a);
+  b = l.computable(b);
+  l.anchor(loop::Gemm{batched(a), batched(b), batched(target)});
+  if (target.id != out.id) l.copy(target, out);
+}
+
+void require_product(const MetaCall& m, size_t a, size_t b, size_t rank) {
+  const TensorMeta &x = m.meta(a), &y = m.meta(b);
+  m.require(x.rank() == rank && y.rank() == rank, "expected two tensors of ", rank, " dimensions, got ", x, " and ", y);
+  m.require(x.dtype == y.dtype, "expected equal dtypes, got ", x, " and ", y);
+  SymInt k = x.sizes[rank - 1], k2 = y.sizes[rank - 2];
+  m.require(!k.is_int() || !k2.is_int() || k == k2, "the inner sizes differ: ", x, " and ", y);
+  m.require(rank == 2 || !x.sizes[0].is_int() || !y.sizes[0].is_int() || x.sizes[0] == y.sizes[0], "the batches differ: ", x, " and ", y);
+}
+
+// Broadcasts the batch dims of both sides and multiplies them as one batch.
+Tensor multiplied(const Tensor& a, const Tensor& b, const ArgsView& call) {
+  size_t ra = a.rank(), rb = b.rank();
+  call.require(ra >= 1 && rb >= 1, "both tensors need at least one dimension, got ", a.meta(), " and ", b.meta());
+  if (ra == 1 && rb == 1) {
+    Tensor row = unsqueeze(a, 0), column = unsqueeze(b, 1);
+    return view(mm(row, column), Sizes{});
+  }
+  if (ra == 1) return squeeze_dim(multiplied(unsqueeze(a, 0), b, call), -2);
+  if (rb == 1) return squeeze_dim(multiplied(a, unsqueeze(b, 1), call), -1);
+  if (ra == 2 && rb == 2) return mm(a, b);
+  SymInt m = a.size(-2), k = a.size(-1), n = b.size(-1);
+  if (rb == 2) {   // rows of all batches against one matrix
+    Sizes sizes(std::span<const SymInt>(a.sizes().begin(), ra - 1));
+    sizes.push_back(n);
+    return view(mm(reshape(a, Sizes{count(Sizes(std::span<const SymInt>(a.sizes().begin(), ra - 1))), k}), b), sizes);
+  }
+  Sizes batch_a(std::span<const SymInt>(a.sizes().begin(), ra - 2)), batch_b(std::span<const SymInt>(b.sizes().begin(), rb - 2));
+  Sizes batch = broadcast(batch_a, batch_b, call);
+  auto spread = [&](const Tensor& x, SymInt rows, SymInt columns) -> Tensor {
+    Sizes sizes = batch;
+    sizes.push_back(rows);
+    sizes.push_back(columns);
+    Tensor wide = x.sizes() == sizes ? x : Tensor(expand(x, sizes));
+    return reshape(wide, Sizes{count(batch), rows, columns});
+  };
+  Tensor product = bmm(spread(a, m, k), spread(b, b.size(-2), n));
+  Sizes sizes = batch;
+  sizes.push_back(m);
+  sizes.push_back(n);
+  return view(product, sizes);
+}
+
+}  // namespace
+
+void register_matmul(Registry& ops) {
+  ops.add(mm, {
+      .schema = "mm(Tensor self, Tensor mat2) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas {
+        require_product(m, 0, 1, 2);
+        return like(m.meta(0), {m.meta(0).sizes[0], m.meta(1).sizes[1]});
+      },
+      .lower = [](Lower& l) { lower_product(l, l[0], l[1], l.out()); },
+      .vjp = [](Vjp& v) -> Grads {
+        return {v.needs(0) ? Grad(mm(v.grad(0), transposed(v[1]))) : Grad(), v.needs(1) ? Grad(mm(transposed(v[0]), v.grad(0))) : Grad()};
+      },
+  });
+  ops.add(bmm, {
+      .schema = "bmm(Tensor self, Tensor mat2) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas {
+        require_product(m, 0, 1, 3);
+        return like(m.meta(0), {m.meta(0).sizes[0], m.meta(0).sizes[1], m.meta(1).sizes[2]});
+      },
+      .lower = [](Lower& l) { lower_product(l, l[0], l[1], l.out()); },
+      .vjp = [](Vjp& v) -> Grads {
+        return {v.needs(0) ? Grad(bmm(v.grad(0), transposed(v[1]))) : Grad(), v.needs(1) ? Grad(bmm(transposed(v[0]), v.grad(0))) : Grad()};
+      },
+  });
+  ops.add(addmm, {
+      .schema = "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas {
+        require_product(m, 1, 2, 2);
+        Sizes sizes = {m.meta(1).sizes[0], m.meta(2).sizes[1]};
+        broadcast(sizes, m.meta(0).sizes, m);
+        return like(m.meta(1), sizes);
+      },
+      .lower = [](Lower& l) {   // the product first, in the compute dtype; then one rounding
+        Ref product = l.temporary(computable(l.out().dtype()), Sizes(l.out().sizes()));
+        lower_product(l, l[1], l[2], product);
+        bool plain = l.number(3) == 1 && l.number(4) == 1;
+        l.tensor([&](const Index& i) {
+          loop::Expr p = product.at(i);
+          if (l.number(3) == 0) return p * l.scalar(4, p.type());
+          loop::Expr c = cast(l[0].broadcast_at(i), p.type());
+          return plain ? c + p : c * l.scalar(3, p.type()) + p * l.scalar(4, p.type());
+        });
+      },
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor g = v.grad(0);
+        auto scaled = [&](Tensor x, size_t by) { return v.number(by) == 1 ? x : Tensor(mul(x, v.arg(by))); };
+        return {v.needs(0) ? Grad(scaled(g, 3)) : Grad(), v.needs(1) ? Grad(scaled(mm(g, transposed(v[2])), 4)) : Grad(),
+                v.needs(2) ? Grad(scaled(mm(transposed(v[1]), g), 4)) : Grad()};
+      },
+  });
+  ops.add(matmul, {
+      .schema = "matmul(Tensor self, Tensor other) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) -> Results { return {{CallArg(multiplied(b[0], b[1], b))}}; },
+  });
+  ops.add(linear, {
+      .schema = "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) -> Results {
+        Tensor x = b[0], w = b[1];
+        b.require(w.rank() == 1 || w.rank() == 2, "expected a weight of 1 or 2 dimensions, got ", w.meta());
+        if (w.rank() == 2 && x.rank() >= 2 && b.given(2)) {
+          Sizes sizes = x.sizes();
+          SymInt k = sizes.back();
+          sizes.back() = w.size(0);
+          Sizes rows(std::span<const SymInt>(x.sizes().begin(), x.rank() - 1));
+          Tensor flat = x.rank() == 2 ? x : Tensor(reshape(x, Sizes{count(rows), k}));
+          Tensor y = addmm(b[2], flat, transposed(w));
+          return x.rank() == 2 ? Results{{CallArg(y)}} : view(y, sizes);
+        }
+        Tensor y = multiplied(x, w.rank() == 2 ? transposed(w) : w, b);
+        return {{CallArg(b.given(2) ? y + b[2] : y)}};
+      },
+  });
+}
+
+}  // namespace tenon

@@ -1,0 +1,9 @@
+// Matrix products.
+#pragma once
+#include "tenon/ops/op_def.h"
+
+namespace tenon {
+
+extern Handle mm, bmm, addmm, matmul, linear;
+
+}  // namespace tenon

@@ -1,0 +1,306 @@
+#include "tenon/ops/view.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "tenon/ops/known.h"
+#include "tenon/ops/registry.h"
+#include "tenon/sym/print.h"
+
+namespace tenon {
+
+Handle view, reshape, permute, transpose, expand, slice, select, unsqueeze, squeeze_dim, as_strided, diagonal, unfold, alias, detach, view_dtype,
+    split_with_sizes, unbind, unsafe_view;
+
+namespace {
+
+using Maps = std::vector<IndexMap>;
+Maps one(view::Step step) { return {IndexMap{{std::move(step)}}}; }
+
+view::Permute swapped(size_t a, size_t b, size_t rank) {
+  view::Permute p;
+  for (size_t i = 0; i < rank; ++i) p.dims.push_back(i == a ? b : i == b ? a : i);
+  return p;
+}
+
+// start and end as Python slices have them: counted from the end where negative, cut off at the ends.
+view::Slice sliced(size_t dim, SymInt size, std::optional<SymInt> from, std::optional<SymInt> to, SymInt step) {
+  auto place = [&](SymInt at) {
+    if (surely(sym::lt(at, 0))) at = larger(at + size, 0);
+    return smaller(at, size);
+  };
+  SymInt start = from ? place(*from) : SymInt(0);
+  SymInt end = !to || (to->is_int() && to->as_int() == std::numeric_limits<int64_t>::max()) ? size : place(*to);
+  SymInt length = larger(end - start, 0);
+  return {dim, start, step == SymInt(1) ? length : sym::floor_div(length + step - 1, step), step};
+}
+
+std::optional<SymInt> optional_integer(const ArgsView& call, size_t i) {
+  if (!call.given(i)) return std::nullopt;
+  return call.integer(i);
+}
+
+Maps squeezed(const MetaCall& m, const SmallVector<size_t, 6>& dims) {
+  Sizes sizes;
+  for (size_t i = 0; i < m.meta(0).rank(); ++i) {
+    bool drop = std::find(dims.begin(), dims.end(), i) != dims.end() && m.meta(0).sizes[i] == SymInt(1);
+    if (!drop) sizes.push_back(m.meta(0).sizes[i]);
+  }
+  return one(view::Reshape{sizes});
+}
+
+Maps pieces(size_t dim, const Sizes& lengths) {
+  Maps maps;
+  SymInt start = 0;
+  for (SymInt length : lengths) {
+    maps.push_back({{view::Slice{dim, start, length, 1}}});
+    start = start + length;
+  }
+  return maps;
+}
+
+IndexMap selected(const TensorMeta& base, size_t dim, SymInt index) {
+  Sizes rest = base.sizes;
+  rest.erase(dim);
+  return {{view::Slice{dim, index, 1, 1}, view::Reshape{rest}}};
+}
+
+}  // namespace
+
+Sizes inferred_sizes(const Sizes& sizes, SymInt total, const ArgsView& call) {
+  Sizes out = sizes;
+  SymInt rest = 1;
+  int unknown = -1;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == SymInt(-1)) {
+      call.require(unknown < 0, "only one size can be -1, got ", sizes);
+      unknown = static_cast<int>(i);
+    } else {
+      call.require(!sizes[i].is_int() || sizes[i].as_int() >= 0, "invalid size ", sizes[i], " in ", sizes);
+      rest = rest * sizes[i];
+    }
+  }
+  if (unknown >= 0) {
+    call.require(!(rest == SymInt(0)), "the size that -1 stands for is ambiguous: there are no elements in ", sizes);
+    SymInt inferred = sym::floor_div(total, rest);
+    call.require(!total.is_int() || !rest.is_int() || inferred * rest == total, "sizes ", sizes, " do not fit ", total, " elements");
+    out[static_cast<size_t>(unknown)] = inferred;
+  } else {
+    call.require(!total.is_int() || !rest.is_int() || rest == total, "sizes ", sizes, " do not fit ", total, " elements");
+  }
+  return out;
+}
+
+void register_view(Registry& ops) {
+  ops.add(view, {
+      .schema = "view(Tensor(a) self, SymInt[] size) -> Tensor(a)",
+      .kind = Kind::view,
+      .view = [](MetaCall& m) { return one(view::Reshape{inferred_sizes(m.ints(1), count(m.meta(0).sizes), m)}); },
+  });
+  ops.add(unsafe_view, {
+      .schema = "_unsafe_view(Tensor self, SymInt[] size) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return view(b[0], b.ints(1)); },
+  });
+  ops.add(view_dtype, {
+      .schema = "view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
+      .kind = Kind::view,
+      .view = [](MetaCall& m) { return one(view::Reinterpret{*m.dtype(1)}); },
+  });
+  ops.add(reshape, {
+      .schema = "reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)",
+      .kind = Kind::composite,
+      .traits = {.may_alias = true},
+      .decompose = [](Build& b) -> Results {
+        Tensor x = b[0];
+        Sizes sizes = inferred_sizes(b.ints(1), x.numel(), b);
+        if (view_strides(x.sizes(), x.strides(), sizes)) return view(x, sizes);
+        static const Op& clone = *registry().find("aten::clone");
+        return view(call_op(clone, {x, MemoryFormat::contiguous}), sizes);
+      },
+  });
+  ops.add(permute, {
+      .schema = "permute(Tensor(a) self, int[] dims) -> Tensor(a)",
+      .kind = Kind::view,
+      .view = [](MetaCall& m) {
+        view::Permute p;
+        size_t rank = m.meta(0).rank();
+        m.require(m.ints(1).size() == rank, "expected ", rank, " dims, got ", m.ints(1));
+        std::vector<bool> seen(rank);
+        for (SymInt d : m.ints(1)) {
+          size_t dim = normal_dim(d.as_int(), rank);
+          m.require(!seen[dim], "dim ", dim, " appears twice in ", m.ints(1));
+          seen[dim] = true;
+          p.dims.push_back(dim);
+        }
+        return one(p);
+      },
+  });
+  ops.add(transpose, {
+      .schema = "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+      .kind = Kind::view,
+      .view = [](MetaCall& m) {
+        size_t rank = m.meta(0).rank(), a = m.dim(1, rank), b = m.dim(2, rank);
+        return rank == 0 ? Maps{IndexMap{}} : one(swapped(a, b, rank));
+      },
+  });
+  ops.add({
+      .schema = "t(Tensor(a) self) -> Tensor(a)",
+      .kind = Kind::view,
+      .view = [](MetaCall& m) {
+        m.require(m.meta(0).rank() <= 2, "expected at most 2 dimensions, got ", m.meta(0));
+        return m.meta(0).rank() < 2 ? Maps{IndexMap{}} : one(swapped(0, 1, 2));
+      },
+  });
+  ops.add(expand, {
+      .schema = "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
+      .kind = Kind::view,
+      .view = [](MetaCall& m) {
+        Sizes sizes = m.ints(1);
+        const Sizes& from = m.meta(0).sizes;
+        m.require(sizes.size() >= from.size(), "sizes ", sizes, " have fewer dimensions than ", m.meta(0));
+        size_t fresh = sizes.size() - from.size();
+        for (size_t i = 0; i < sizes.size(); ++i) {
+          if (sizes[i] == SymInt(-1)) {
+            m.require(i >= fresh, "-1 cannot stand for a new dimension in ", sizes);
+            sizes[i] = from[i - fresh];
+          }
+          m.require(i < fresh || from[i - fresh] == SymInt(1) || !sizes[i].is_int() || !from[i - fresh].is_int() || sizes[i] == from[i - fresh],
+                    "size ", sizes[i], " at dimension ", i, " does not match ", m.meta(0));
+        }
+        return one(view::Expand{sizes});
+      },
+  });
+  ops.add(slice, {
+      .schema = "slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
+      .kind = Kind::view,
+      .view = [](MetaCall& m) {
+        m.require(m.meta(0).rank() > 0, "a 0-d tensor cannot be sliced");
+        size_t dim = m.dim(1, m.meta(0).rank());
+        SymInt step = m.integer(4);
+        m.require(!step.is_int() || step.as_int() > 0, "the step must be positive, got ", step);
+        return one(sliced(dim, m.meta(0).sizes[dim], optional_integer(m, 2), optional_integer(m, 3), step));
+      },
+  });
+  ops.add(select, {
+      .schema = "select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
+      .kind = Kind::view,
+      .view = [](MetaCall& m) {
+        m.require(m.meta(0).rank() > 0, "a 0-d tensor has nothing to select from");
+        size_t dim = m.dim(1, m.meta(0).rank());
+        SymInt index = m.integer(2), size = m.meta(0).sizes[dim];
+        if (index.is_int() && size.is_int())
+          m.require(index.as_int() >= -size.as_int() && index.as_int() < size.as_int(), "index ", index, " is out of range for dimension ", dim, " of ",
+                    m.meta(0));
+        if (surely(sym::lt(index, 0))) index = index + size;
+        return Maps{selected(m.meta(0), dim, index)};
+      },
+  });
+  ops.add(unsqueeze, {
+      .schema = "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)",
+      .kind = Kind::view,
+      .view = [](MetaCall& m) {
+        Sizes sizes = m.meta(0).sizes;
+        sizes.insert(m.dim(1, sizes.size() + 1), 1);
+        return one(view::Reshape{sizes});
+      },
+  });
+  ops.add({
+      .schema = "squeeze(Tensor(a) self) -> Tensor(a)",
+      .kind = Kind::view,
+      .view = [](MetaCall& m) {
+        SmallVector<size_t, 6> all(m.meta(0).rank(), 0);
+        std::iota(all.begin(), all.end(), size_t{0});
+        return squeezed(m, all);
+      },
+  });
+  ops.add(squeeze_dim, {
+      .schema = "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",
+      .kind = Kind::view,
+      .view = [](MetaCall& m) { return squeezed(m, {m.dim(1, m.meta(0).rank())}); },
+  });
+  ops.add({
+      .schema = "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)",
+      .kind = Kind::view,
+      .view = [](MetaCall& m) { return squeezed(m, m.ints(1).empty() ? SmallVector<size_t, 6>{} : m.dims(1, m.meta(0).rank())); },
+  });
+  ops.add(as_strided, {
+      .schema = "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
+      .kind = Kind::view,
+      .view = [](MetaCall& m) {
+        m.require(m.ints(1).size() == m.ints(2).size(), m.ints(1).size(), " sizes but ", m.ints(2).size(), " strides");
+        return one(view::Strided{m.ints(1), m.ints(2), m.given(3) ? m.integer(3) : m.meta(0).offset});
+      },
+  });
+  ops.add(diagonal, {
+      .schema = "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
+      .kind = Kind::view,
+      .view = [](MetaCall& m) {
+        size_t rank = m.meta(0).rank(), a = m.dim(2, rank), b = m.dim(3, rank);
+        m.require(a != b, "the two dimensions must differ, both are ", a);
+        SymInt offset = m.integer(1), rows = m.meta(0).sizes[a], columns = m.meta(0).sizes[b];
+        SymInt size = surely(sym::lt(offset, 0)) ? smaller(rows + offset, columns) : smaller(rows, columns - offset);
+        return one(view::Diagonal{a, b, offset, larger(size, 0)});
+      },
+  });
+  ops.add(unfold, {
+      .schema = "unfold(Tensor(a) self, int dimension, SymInt size, SymInt step) -> Tensor(a)",
+      .kind = Kind::view,
+      .view = [](MetaCall& m) { return one(view::Unfold{m.dim(1, m.meta(0).rank()), m.integer(2), m.integer(3)}); },
+  });
+  ops.add(alias, {
+      .schema = "alias(Tensor(a) self) -> Tensor(a)",
+      .kind = Kind::view,
+      .view = [](MetaCall&) { return Maps{IndexMap{}}; },
+  });
+  ops.add(detach, {
+      .schema = "detach(Tensor(a) self) -> Tensor(a)",
+      .kind = Kind::view,
+      .traits = {.stops_gradient = true},
+      .view = [](MetaCall&) { return one(view::Stop{}); },
+  });
+  ops.add(split_with_sizes, {
+      .schema = "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
+      .kind = Kind::view,
+      .view = [](MetaCall& m) {
+        size_t dim = m.dim(2, m.meta(0).rank());
+        SymInt total = 0;
+        for (SymInt size : m.ints(1)) total = total + size;
+        m.require(!total.is_int() || !m.meta(0).sizes[dim].is_int() || total == m.meta(0).sizes[dim], "the sizes ", m.ints(1),
+                  " do not add up to dimension ", dim, " of ", m.meta(0));
+        return pieces(dim, m.ints(1));
+      },
+  });
+  ops.add({
+      .schema = "split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
+      .kind = Kind::view,
+      .view = [](MetaCall& m) {
+        size_t dim = m.dim(2, m.meta(0).rank());
+        SymInt total = m.meta(0).sizes[dim], size = m.integer(1);
+        Sizes lengths;
+        if (size == SymInt(0) || total == SymInt(0)) {
+          m.require(total == SymInt(0) || !(size == SymInt(0)), "a split size of 0 needs an empty dimension, it is ", total);
+          return pieces(dim, {total});
+        }
+        SymInt parts = sym::floor_div(total + size - 1, size);
+        m.require(parts.is_int(), "the number of pieces must be known, it is ", parts);
+        for (int64_t i = 0; i + 1 < parts.as_int(); ++i) lengths.push_back(size);
+        lengths.push_back(total - size * (parts - 1));
+        return pieces(dim, lengths);
+      },
+  });
+  ops.add(unbind, {
+      .schema = "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
+      .kind = Kind::view,
+      .view = [](MetaCall& m) {
+        size_t dim = m.dim(1, m.meta(0).rank());
+        SymInt size = m.meta(0).sizes[dim];
+        m.require(size.is_int(), "dimension ", dim, " must have a constant size, it is ", size);
+        Maps maps;
+        for (int64_t i = 0; i < size.as_int(); ++i) maps.push_back(selected(m.meta(0), dim, i));
+        return maps;
+      },
+  });
+}
+
+}  // namespace tenon
