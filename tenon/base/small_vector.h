@@ -7,6 +7,8 @@
 #include <string>
 #include <type_traits>
 
+#include "tenon/base/text.h"
+
 namespace tenon {
 
 template <class T, size_t N>

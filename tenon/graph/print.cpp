@@ -1,5 +1,4 @@
 #include "tenon/graph/graph.h"
-#include "tenon/sym/print.h"
 
 namespace tenon {
 namespace {

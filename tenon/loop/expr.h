@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tenon/base/small_vector.h"
 #include "tenon/sym/expr.h"
 #include "tenon/tensor/dtype.h"
 

@@ -10,7 +10,7 @@
 
 namespace tenon {
 
-namespace view {
+namespace step {
 struct Permute { SmallVector<size_t, 6> dims; bool operator==(const Permute&) const = default; };   // result dim i is base dim dims[i]
 struct Slice { size_t dim = 0; SymInt start = 0, size = 0, step = 1; bool operator==(const Slice&) const = default; };
 struct Expand { Sizes sizes; bool operator==(const Expand&) const = default; };      // broadcast, new dims in front
@@ -21,20 +21,20 @@ struct Strided { Sizes sizes, strides; SymInt offset = 0; bool operator==(const 
 struct Reinterpret { DType dtype = DType::f32; bool operator==(const Reinterpret&) const = default; };          // the same bytes
 struct Stop { bool operator==(const Stop&) const = default; };                                                  // no gradient passes: detach
 using Step = std::variant<Permute, Slice, Expand, Reshape, Diagonal, Unfold, Strided, Reinterpret, Stop>;
-}  // namespace view
+void append_text(std::string& out, const Step& step);
+}  // namespace step
 
 struct IndexMap {
-  std::vector<view::Step> steps;   // from the base to the result; none: the same tensor
+  std::vector<step::Step> steps;   // from the base to the result; none: the same tensor
   bool operator==(const IndexMap&) const = default;
 };
 
 /// Strides by which `sizes` are a view of a tensor with the given sizes and strides; none where only a copy could do it.
 std::optional<Sizes> view_strides(const Sizes& base_sizes, const Sizes& base_strides, const Sizes& sizes);
 /// What a step makes of a meta. Fails where the step is no view of it.
-TensorMeta apply(const view::Step& step, const TensorMeta& base);
-TensorMeta apply(const IndexMap& map, const TensorMeta& base);
+TensorMeta viewed(const step::Step& step, const TensorMeta& base);
+TensorMeta viewed(const IndexMap& map, const TensorMeta& base);
 /// Two elements of the result may be one element of the base: such a view cannot be written.
-bool overlaps(const view::Step& step, const TensorMeta& base);
-void append_text(std::string& out, const view::Step& step);
+bool overlaps(const step::Step& step, const TensorMeta& base);
 
 }  // namespace tenon

@@ -1,6 +1,5 @@
 #include "tenon/base/error.h"
 #include "tenon/loop/program.h"
-#include "tenon/sym/print.h"
 
 namespace tenon::loop {
 namespace {

@@ -149,7 +149,7 @@ void register_arithmetic(Registry& ops) {
   ops.add(abs, {
       .schema = "abs(Tensor self) -> Tensor",
       .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return abs(x[0]); },
+      .scalar = [](const Scalars& x) { return loop::abs(x[0]); },
       .vjp = [](Vjp& v) -> Grads { return {v.grad(0) * Tensor(sign(v[0]))}; },
   });
   ops.add(sign, {
@@ -161,42 +161,42 @@ void register_arithmetic(Registry& ops) {
   ops.add(sqrt, {
       .schema = "sqrt(Tensor self) -> Tensor",
       .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return sqrt(x[0]); },
+      .scalar = [](const Scalars& x) { return loop::sqrt(x[0]); },
       .vjp = [](Vjp& v) -> Grads { return {v.grad(0) / (v.out(0) * 2.0)}; },
       .promote = Promote::int_to_float,
   });
   ops.add(rsqrt, {
       .schema = "rsqrt(Tensor self) -> Tensor",
       .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return rsqrt(x[0]); },
+      .scalar = [](const Scalars& x) { return loop::rsqrt(x[0]); },
       .vjp = [](Vjp& v) -> Grads { Tensor y = v.out(0); return {v.grad(0) * (y * y * y) * -0.5}; },
       .promote = Promote::int_to_float,
   });
   ops.add(exp, {
       .schema = "exp(Tensor self) -> Tensor",
       .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return exp(x[0]); },
+      .scalar = [](const Scalars& x) { return loop::exp(x[0]); },
       .vjp = [](Vjp& v) -> Grads { return {v.grad(0) * v.out(0)}; },
       .promote = Promote::int_to_float,
   });
   ops.add(log, {
       .schema = "log(Tensor self) -> Tensor",
       .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return log(x[0]); },
+      .scalar = [](const Scalars& x) { return loop::log(x[0]); },
       .vjp = [](Vjp& v) -> Grads { return {v.grad(0) / v[0]}; },
       .promote = Promote::int_to_float,
   });
   ops.add(sin, {
       .schema = "sin(Tensor self) -> Tensor",
       .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return sin(x[0]); },
+      .scalar = [](const Scalars& x) { return loop::sin(x[0]); },
       .vjp = [](Vjp& v) -> Grads { return {v.grad(0) * Tensor(cos(v[0]))}; },
       .promote = Promote::int_to_float,
   });
   ops.add(cos, {
       .schema = "cos(Tensor self) -> Tensor",
       .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return cos(x[0]); },
+      .scalar = [](const Scalars& x) { return loop::cos(x[0]); },
       .vjp = [](Vjp& v) -> Grads { return {v.grad(0) * -Tensor(sin(v[0]))}; },
       .promote = Promote::int_to_float,
   });
@@ -212,8 +212,8 @@ void register_arithmetic(Registry& ops) {
         double p = x.call.number(1);
         if (p == 2) return x[0] * x[0];
         if (p == 3) return x[0] * x[0] * x[0];
-        if (p == 0.5 && x[0].type() != loop::Compute::i64) return sqrt(x[0]);
-        if (p == -0.5) return rsqrt(x[0]);
+        if (p == 0.5 && x[0].type() != loop::Compute::i64) return loop::sqrt(x[0]);
+        if (p == -0.5) return loop::rsqrt(x[0]);
         if (p == -1 && x[0].type() != loop::Compute::i64) return call(loop::Fn::reciprocal, x[0]);
         return pow(x[0], x[1]);
       },

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "tenon/graph/graph.h"
 #include "tenon/ops/registry.h"
-#include "tenon/sym/print.h"
 
 namespace tenon {
 

@@ -173,11 +173,11 @@ Metas view_meta(const OpDef& def, MetaCall& call) {
   const TensorMeta& base = call.meta(0);
   if (call.op.schema.returns.size() == 1 && call.op.schema.returns[0].type.list) {
     std::vector<TensorMeta> metas;
-    for (const IndexMap& map : maps) metas.push_back(apply(map, base));
+    for (const IndexMap& map : maps) metas.push_back(viewed(map, base));
     return {BasicArg<TensorMeta>(std::move(metas))};
   }
   Metas out;
-  for (const IndexMap& map : maps) out.values.emplace_back(apply(map, base));
+  for (const IndexMap& map : maps) out.values.emplace_back(viewed(map, base));
   return out;
 }
 

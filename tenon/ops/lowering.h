@@ -50,8 +50,9 @@ class Lower : public ArgsView {
   size_t outs() const { return outs_.size(); }
   bool wants(size_t result) const { return outs_[result].size() == 1; }   // false: the result is none
 
+  using ArgsView::constant;
   loop::Expr constant(double value, loop::Compute type) { return loop::constant(program.arena, value, type); }
-  loop::Expr integer(SymInt value) { return loop::size_expr(program.arena, value); }
+  loop::Expr extent(SymInt value) { return loop::size_expr(program.arena, value); }
   loop::Expr scalar(size_t arg, loop::Compute type);   // a number argument
 
   /// One stage over `domain`; the body loads, reduces and stores.

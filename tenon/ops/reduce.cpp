@@ -66,7 +66,7 @@ void lower_sum(Lower& l, size_t dims_at, int keepdim_at, bool average) {
   SymInt n = count(extents);
   l.tensor([&](const Index& i) {
     loop::Expr total = l.sum(extents, [&](const Index& r) { return cast(x.at(unreduced(i, r, dims, rank, keepdim)), type); });
-    return average ? total / cast(l.integer(n), type) : total;
+    return average ? total / cast(l.extent(n), type) : total;
   });
 }
 

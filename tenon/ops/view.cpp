@@ -5,7 +5,6 @@
 
 #include "tenon/ops/known.h"
 #include "tenon/ops/registry.h"
-#include "tenon/sym/print.h"
 
 namespace tenon {
 
@@ -15,16 +14,16 @@ Handle view, reshape, permute, transpose, expand, slice, select, unsqueeze, sque
 namespace {
 
 using Maps = std::vector<IndexMap>;
-Maps one(view::Step step) { return {IndexMap{{std::move(step)}}}; }
+Maps one(step::Step step) { return {IndexMap{{std::move(step)}}}; }
 
-view::Permute swapped(size_t a, size_t b, size_t rank) {
-  view::Permute p;
+step::Permute swapped(size_t a, size_t b, size_t rank) {
+  step::Permute p;
   for (size_t i = 0; i < rank; ++i) p.dims.push_back(i == a ? b : i == b ? a : i);
   return p;
 }
 
 // start and end as Python slices have them: counted from the end where negative, cut off at the ends.
-view::Slice sliced(size_t dim, SymInt size, std::optional<SymInt> from, std::optional<SymInt> to, SymInt step) {
+step::Slice sliced(size_t dim, SymInt size, std::optional<SymInt> from, std::optional<SymInt> to, SymInt step) {
   auto place = [&](SymInt at) {
     if (surely(sym::lt(at, 0))) at = larger(at + size, 0);
     return smaller(at, size);
@@ -46,14 +45,14 @@ Maps squeezed(const MetaCall& m, const SmallVector<size_t, 6>& dims) {
     bool drop = std::find(dims.begin(), dims.end(), i) != dims.end() && m.meta(0).sizes[i] == SymInt(1);
     if (!drop) sizes.push_back(m.meta(0).sizes[i]);
   }
-  return one(view::Reshape{sizes});
+  return one(step::Reshape{sizes});
 }
 
 Maps pieces(size_t dim, const Sizes& lengths) {
   Maps maps;
   SymInt start = 0;
   for (SymInt length : lengths) {
-    maps.push_back({{view::Slice{dim, start, length, 1}}});
+    maps.push_back({{step::Slice{dim, start, length, 1}}});
     start = start + length;
   }
   return maps;
@@ -62,7 +61,7 @@ Maps pieces(size_t dim, const Sizes& lengths) {
 IndexMap selected(const TensorMeta& base, size_t dim, SymInt index) {
   Sizes rest = base.sizes;
   rest.erase(dim);
-  return {{view::Slice{dim, index, 1, 1}, view::Reshape{rest}}};
+  return {{step::Slice{dim, index, 1, 1}, step::Reshape{rest}}};
 }
 
 }  // namespace
@@ -95,7 +94,7 @@ void register_view(Registry& ops) {
   ops.add(view, {
       .schema = "view(Tensor(a) self, SymInt[] size) -> Tensor(a)",
       .kind = Kind::view,
-      .view = [](MetaCall& m) { return one(view::Reshape{inferred_sizes(m.ints(1), count(m.meta(0).sizes), m)}); },
+      .view = [](MetaCall& m) { return one(step::Reshape{inferred_sizes(m.ints(1), count(m.meta(0).sizes), m)}); },
   });
   ops.add(unsafe_view, {
       .schema = "_unsafe_view(Tensor self, SymInt[] size) -> Tensor",
@@ -105,7 +104,7 @@ void register_view(Registry& ops) {
   ops.add(view_dtype, {
       .schema = "view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
       .kind = Kind::view,
-      .view = [](MetaCall& m) { return one(view::Reinterpret{*m.dtype(1)}); },
+      .view = [](MetaCall& m) { return one(step::Reinterpret{*m.dtype(1)}); },
   });
   ops.add(reshape, {
       .schema = "reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)",
@@ -123,7 +122,7 @@ void register_view(Registry& ops) {
       .schema = "permute(Tensor(a) self, int[] dims) -> Tensor(a)",
       .kind = Kind::view,
       .view = [](MetaCall& m) {
-        view::Permute p;
+        step::Permute p;
         size_t rank = m.meta(0).rank();
         m.require(m.ints(1).size() == rank, "expected ", rank, " dims, got ", m.ints(1));
         std::vector<bool> seen(rank);
@@ -168,7 +167,7 @@ void register_view(Registry& ops) {
           m.require(i < fresh || from[i - fresh] == SymInt(1) || !sizes[i].is_int() || !from[i - fresh].is_int() || sizes[i] == from[i - fresh],
                     "size ", sizes[i], " at dimension ", i, " does not match ", m.meta(0));
         }
-        return one(view::Expand{sizes});
+        return one(step::Expand{sizes});
       },
   });
   ops.add(slice, {
@@ -202,7 +201,7 @@ void register_view(Registry& ops) {
       .view = [](MetaCall& m) {
         Sizes sizes = m.meta(0).sizes;
         sizes.insert(m.dim(1, sizes.size() + 1), 1);
-        return one(view::Reshape{sizes});
+        return one(step::Reshape{sizes});
       },
   });
   ops.add({
@@ -229,7 +228,7 @@ void register_view(Registry& ops) {
       .kind = Kind::view,
       .view = [](MetaCall& m) {
         m.require(m.ints(1).size() == m.ints(2).size(), m.ints(1).size(), " sizes but ", m.ints(2).size(), " strides");
-        return one(view::Strided{m.ints(1), m.ints(2), m.given(3) ? m.integer(3) : m.meta(0).offset});
+        return one(step::Strided{m.ints(1), m.ints(2), m.given(3) ? m.integer(3) : m.meta(0).offset});
       },
   });
   ops.add(diagonal, {
@@ -240,13 +239,13 @@ void register_view(Registry& ops) {
         m.require(a != b, "the two dimensions must differ, both are ", a);
         SymInt offset = m.integer(1), rows = m.meta(0).sizes[a], columns = m.meta(0).sizes[b];
         SymInt size = surely(sym::lt(offset, 0)) ? smaller(rows + offset, columns) : smaller(rows, columns - offset);
-        return one(view::Diagonal{a, b, offset, larger(size, 0)});
+        return one(step::Diagonal{a, b, offset, larger(size, 0)});
       },
   });
   ops.add(unfold, {
       .schema = "unfold(Tensor(a) self, int dimension, SymInt size, SymInt step) -> Tensor(a)",
       .kind = Kind::view,
-      .view = [](MetaCall& m) { return one(view::Unfold{m.dim(1, m.meta(0).rank()), m.integer(2), m.integer(3)}); },
+      .view = [](MetaCall& m) { return one(step::Unfold{m.dim(1, m.meta(0).rank()), m.integer(2), m.integer(3)}); },
   });
   ops.add(alias, {
       .schema = "alias(Tensor(a) self) -> Tensor(a)",
@@ -257,7 +256,7 @@ void register_view(Registry& ops) {
       .schema = "detach(Tensor(a) self) -> Tensor(a)",
       .kind = Kind::view,
       .traits = {.stops_gradient = true},
-      .view = [](MetaCall&) { return one(view::Stop{}); },
+      .view = [](MetaCall&) { return one(step::Stop{}); },
   });
   ops.add(split_with_sizes, {
       .schema = "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",

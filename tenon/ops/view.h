@@ -11,10 +11,10 @@ extern Handle view, reshape, permute, transpose, expand, slice, select, unsqueez
     view_dtype, slice_scatter, select_scatter, diagonal_scatter, as_strided_scatter, split_with_sizes, unbind, unsafe_view;
 
 /// The base with `source` written through one step of a view, as a new value. The base is what the step was applied to.
-Tensor write_through(const view::Step& step, const Tensor& base, const Tensor& source);
+Tensor write_through(const step::Step& step, const Tensor& base, const Tensor& source);
 /// Reads a base through a map by functional ops; reshapes copy where the base's strides force it.
 Tensor read_through(const IndexMap& map, const Tensor& base);
-Tensor read_step(const view::Step& step, const Tensor& base);
+Tensor read_step(const step::Step& step, const Tensor& base);
 /// The gradient of a view with respect to its base. None where the map stops gradients.
 Tensor gradient_through(const IndexMap& map, const TensorMeta& base, const Tensor& grad);
 /// Sums a gradient over the dims that broadcasting to its sizes added or repeated.

@@ -25,16 +25,16 @@ Metas scattered_meta(MetaCall& m) {
   return out;
 }
 
-view::Slice slice_of(const ArgsView& call) {
+step::Slice slice_of(const ArgsView& call) {
   CallArgs args = {call.args[0], call.args[2], call.args[3], call.args[4], call.args[5]};
   MetaCall m(slice.op(), args);
-  return std::get<view::Slice>(slice.op().def->view(m)[0].steps[0]);
+  return std::get<step::Slice>(slice.op().def->view(m)[0].steps[0]);
 }
 
-view::Diagonal diagonal_of(const ArgsView& call) {
+step::Diagonal diagonal_of(const ArgsView& call) {
   CallArgs args = {call.args[0], call.args[2], call.args[3], call.args[4]};
   MetaCall m(diagonal.op(), args);
-  return std::get<view::Diagonal>(diagonal.op().def->view(m)[0].steps[0]);
+  return std::get<step::Diagonal>(diagonal.op().def->view(m)[0].steps[0]);
 }
 
 }  // namespace
@@ -44,8 +44,8 @@ void register_view_write(Registry& ops) {
       .schema = "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
       .meta = scattered_meta,
       .lower = [](Lower& l) {
-        view::Slice s = slice_of(l);
-        lower_scatter(l, [&](const Index& i) { return i.with(s.dim, i[s.dim] * l.integer(s.step) + l.integer(s.start)); });
+        step::Slice s = slice_of(l);
+        lower_scatter(l, [&](const Index& i) { return i.with(s.dim, i[s.dim] * l.extent(s.step) + l.extent(s.start)); });
       },
       .vjp = [](Vjp& v) -> Grads {
         Tensor g = v.grad(0);
@@ -61,7 +61,7 @@ void register_view_write(Registry& ops) {
         size_t dim = l.dim(2, l[0].sizes().size());
         SymInt index = l.integer(3);
         if (surely(sym::lt(index, 0))) index = index + l[0].size(dim);
-        lower_scatter(l, [&](const Index& i) { return i.inserted(dim, l.integer(index)); });
+        lower_scatter(l, [&](const Index& i) { return i.inserted(dim, l.extent(index)); });
       },
       .vjp = [](Vjp& v) -> Grads {
         Tensor g = v.grad(0);
@@ -73,12 +73,12 @@ void register_view_write(Registry& ops) {
       .schema = "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
       .meta = scattered_meta,
       .lower = [](Lower& l) {
-        view::Diagonal d = diagonal_of(l);
+        step::Diagonal d = diagonal_of(l);
         bool below = surely(sym::lt(d.offset, 0));
         lower_scatter(l, [&](const Index& i) {
           Index at = i.drop_last();
-          loop::Expr row = below ? i.last() + l.integer(-d.offset) : i.last();
-          loop::Expr column = below ? i.last() : i.last() + l.integer(d.offset);
+          loop::Expr row = below ? i.last() + l.extent(-d.offset) : i.last();
+          loop::Expr column = below ? i.last() : i.last() + l.extent(d.offset);
           size_t low = std::min(d.dim1, d.dim2), high = std::max(d.dim1, d.dim2);
           at = at.inserted(low, d.dim1 < d.dim2 ? row : column);
           return at.inserted(high, d.dim1 < d.dim2 ? column : row);
@@ -99,11 +99,11 @@ void register_view_write(Registry& ops) {
         Sizes strides = l.ints(3);
         const Sizes sizes = l[0].sizes(), base_strides = l.program.buffers[l.out().id].strides;
         lower_scatter(l, [&](const Index& i) {
-          loop::Expr flat = l.integer(offset);
-          for (size_t d = 0; d < strides.size(); ++d) flat = flat + i[d] * l.integer(strides[d]);
+          loop::Expr flat = l.extent(offset);
+          for (size_t d = 0; d < strides.size(); ++d) flat = flat + i[d] * l.extent(strides[d]);
           Index at;
           for (size_t d = 0; d < sizes.size(); ++d)
-            at.push_back(call(loop::Fn::remainder, call(loop::Fn::floor_div, flat, l.integer(base_strides[d])), l.integer(sizes[d])));
+            at.push_back(call(loop::Fn::remainder, call(loop::Fn::floor_div, flat, l.extent(base_strides[d])), l.extent(sizes[d])));
           return at;
         });
       },
@@ -117,91 +117,91 @@ void register_view_write(Registry& ops) {
 
 namespace {
 
-Sizes inverse(const view::Permute& p) {
+Sizes inverse(const step::Permute& p) {
   Sizes out(p.dims.size(), SymInt(0));
   for (size_t i = 0; i < p.dims.size(); ++i) out[p.dims[i]] = SymInt(static_cast<int64_t>(i));
   return out;
 }
 
-SymInt slice_end(const view::Slice& s) { return s.start + (s.size - 1) * s.step + 1; }
-SymInt end_of(const view::Slice& s) { return s.size == SymInt(0) ? s.start : slice_end(s); }
+SymInt slice_end(const step::Slice& s) { return s.start + (s.size - 1) * s.step + 1; }
+SymInt end_of(const step::Slice& s) { return s.size == SymInt(0) ? s.start : slice_end(s); }
 
 // The sum over windows: what a base element gets from every place it was seen.
-Tensor gather_windows(const view::Unfold& u, const TensorMeta& base, const Tensor& grad) {
+Tensor gather_windows(const step::Unfold& u, const TensorMeta& base, const Tensor& grad) {
   static const Op& unfold_backward = *registry().find("aten::unfold_backward");
   return call_op(unfold_backward, {grad, base.sizes, static_cast<int64_t>(u.dim), u.size, u.step});
 }
 
-Tensor gradient_step(const view::Step& step, const TensorMeta& base, const Tensor& g) {
-  if (auto* p = std::get_if<view::Permute>(&step)) return permute(g, inverse(*p));
-  if (auto* r = std::get_if<view::Reshape>(&step)) return (void)r, reshape(g, base.sizes);
-  if (std::get_if<view::Expand>(&step)) return sum_to(g, base.sizes);
-  if (auto* s = std::get_if<view::Slice>(&step)) {
+Tensor gradient_step(const step::Step& step, const TensorMeta& base, const Tensor& g) {
+  if (auto* p = std::get_if<step::Permute>(&step)) return permute(g, inverse(*p));
+  if (auto* r = std::get_if<step::Reshape>(&step)) return (void)r, reshape(g, base.sizes);
+  if (std::get_if<step::Expand>(&step)) return sum_to(g, base.sizes);
+  if (auto* s = std::get_if<step::Slice>(&step)) {
     if (s->start == SymInt(0) && s->size == base.sizes[s->dim] && s->step == SymInt(1)) return g;
     return slice_scatter(zeros(base.sizes, g), g, s->dim, s->start, end_of(*s), s->step);
   }
-  if (auto* d = std::get_if<view::Diagonal>(&step))
+  if (auto* d = std::get_if<step::Diagonal>(&step))
     return diagonal_scatter(zeros(base.sizes, g), g, d->offset, static_cast<int64_t>(d->dim1), static_cast<int64_t>(d->dim2));
-  if (auto* u = std::get_if<view::Unfold>(&step)) return gather_windows(*u, base, g);
-  if (auto* s = std::get_if<view::Strided>(&step)) {
+  if (auto* u = std::get_if<step::Unfold>(&step)) return gather_windows(*u, base, g);
+  if (auto* s = std::get_if<step::Strided>(&step)) {
     require(!overlaps(step, base), "as_strided: the gradient of a view whose elements overlap is not supported");
     return as_strided_scatter(zeros(base.sizes, g), g, s->sizes, s->strides, s->offset);
   }
-  if (std::get_if<view::Reinterpret>(&step)) fail("view: a dtype view has no gradient");
+  if (std::get_if<step::Reinterpret>(&step)) fail("view: a dtype view has no gradient");
   return none;
 }
 
 }  // namespace
 
-Tensor read_step(const view::Step& step, const Tensor& base) {
-  if (auto* p = std::get_if<view::Permute>(&step)) {
+Tensor read_step(const step::Step& step, const Tensor& base) {
+  if (auto* p = std::get_if<step::Permute>(&step)) {
     Sizes dims;
     for (size_t d : p->dims) dims.push_back(SymInt(static_cast<int64_t>(d)));
     return permute(base, dims);
   }
-  if (auto* r = std::get_if<view::Reshape>(&step))
+  if (auto* r = std::get_if<step::Reshape>(&step))
     return view_strides(base.sizes(), base.strides(), r->sizes) ? view(base, r->sizes) : reshape(base, r->sizes);
-  if (auto* e = std::get_if<view::Expand>(&step)) return expand(base, e->sizes);
-  if (auto* s = std::get_if<view::Slice>(&step)) return slice(base, s->dim, s->start, end_of(*s), s->step);
-  if (auto* d = std::get_if<view::Diagonal>(&step))
+  if (auto* e = std::get_if<step::Expand>(&step)) return expand(base, e->sizes);
+  if (auto* s = std::get_if<step::Slice>(&step)) return slice(base, s->dim, s->start, end_of(*s), s->step);
+  if (auto* d = std::get_if<step::Diagonal>(&step))
     return diagonal(base, d->offset, static_cast<int64_t>(d->dim1), static_cast<int64_t>(d->dim2));
-  if (auto* u = std::get_if<view::Unfold>(&step)) return unfold(base, static_cast<int64_t>(u->dim), u->size, u->step);
-  if (auto* s = std::get_if<view::Strided>(&step)) return as_strided(base, s->sizes, s->strides, s->offset);
-  if (auto* r = std::get_if<view::Reinterpret>(&step)) return view_dtype(base, r->dtype);
+  if (auto* u = std::get_if<step::Unfold>(&step)) return unfold(base, static_cast<int64_t>(u->dim), u->size, u->step);
+  if (auto* s = std::get_if<step::Strided>(&step)) return as_strided(base, s->sizes, s->strides, s->offset);
+  if (auto* r = std::get_if<step::Reinterpret>(&step)) return view_dtype(base, r->dtype);
   return detach(base);
 }
 
 Tensor read_through(const IndexMap& map, const Tensor& base) {
   Tensor t = base;
-  for (const view::Step& step : map.steps) t = read_step(step, t);
+  for (const step::Step& step : map.steps) t = read_step(step, t);
   return t;
 }
 
-Tensor write_through(const view::Step& step, const Tensor& base, const Tensor& source) {
+Tensor write_through(const step::Step& step, const Tensor& base, const Tensor& source) {
   require(!overlaps(step, base.meta()), "a write through ", step, " of ", base.meta(),
           " would hit one element more than once; clone the tensor before writing to it");
-  if (auto* p = std::get_if<view::Permute>(&step)) return permute(source, inverse(*p));
-  if (std::get_if<view::Reshape>(&step)) return reshape(source, base.sizes());
-  if (std::get_if<view::Expand>(&step)) return reshape(source, base.sizes());   // it repeats nothing
-  if (auto* s = std::get_if<view::Slice>(&step)) {
+  if (auto* p = std::get_if<step::Permute>(&step)) return permute(source, inverse(*p));
+  if (std::get_if<step::Reshape>(&step)) return reshape(source, base.sizes());
+  if (std::get_if<step::Expand>(&step)) return reshape(source, base.sizes());   // it repeats nothing
+  if (auto* s = std::get_if<step::Slice>(&step)) {
     if (s->start == SymInt(0) && s->size == base.sizes()[s->dim] && s->step == SymInt(1)) return source;
     return slice_scatter(base, source, s->dim, s->start, end_of(*s), s->step);
   }
-  if (auto* d = std::get_if<view::Diagonal>(&step))
+  if (auto* d = std::get_if<step::Diagonal>(&step))
     return diagonal_scatter(base, source, d->offset, static_cast<int64_t>(d->dim1), static_cast<int64_t>(d->dim2));
-  if (auto* s = std::get_if<view::Strided>(&step)) return as_strided_scatter(base, source, s->sizes, s->strides, s->offset);
-  if (auto* u = std::get_if<view::Unfold>(&step)) {   // windows that do not overlap: their gradient is their inverse
+  if (auto* s = std::get_if<step::Strided>(&step)) return as_strided_scatter(base, source, s->sizes, s->strides, s->offset);
+  if (auto* u = std::get_if<step::Unfold>(&step)) {   // windows that do not overlap: their gradient is their inverse
     Tensor ones = full_like(source, 1);
     Tensor hit = gather_windows(*u, base.meta(), ones);
-    return where(hit != 0.0, gather_windows(*u, base.meta(), source), base);
+    return where(ne(hit, 0.0), gather_windows(*u, base.meta(), source), base);
   }
-  if (std::get_if<view::Reinterpret>(&step)) return view_dtype(source, base.dtype());
+  if (std::get_if<step::Reinterpret>(&step)) return view_dtype(source, base.dtype());
   return source;
 }
 
 Tensor gradient_through(const IndexMap& map, const TensorMeta& base, const Tensor& grad) {
   std::vector<TensorMeta> before = {base};
-  for (size_t i = 0; i + 1 < map.steps.size(); ++i) before.push_back(apply(map.steps[i], before.back()));
+  for (size_t i = 0; i + 1 < map.steps.size(); ++i) before.push_back(viewed(map.steps[i], before.back()));
   Tensor g = grad;
   for (size_t i = map.steps.size(); i-- > 0 && g;) g = gradient_step(map.steps[i], before[i], g);
   return g;

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "tenon/base/error.h"
-#include "tenon/sym/print.h"
 
 namespace tenon {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "tenon/base/small_vector.h"
 #include "tenon/sym/expr.h"
+#include "tenon/sym/print.h"
 #include "tenon/tensor/dtype.h"
 
 namespace tenon {

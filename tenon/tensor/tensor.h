@@ -58,6 +58,7 @@ class Tensor {
   /// A tensor over the same storage with other sizes, strides or dtype.
   Tensor with_meta(TensorMeta meta) const;
   bool same_as(const Tensor& other) const { return impl_ == other.impl_; }
+  friend bool operator==(const Tensor& a, const Tensor& b) { return a.impl_ == b.impl_; }   // the same handle; eq() compares elements
 
   Impl* impl() const { return impl_.get(); }
 
