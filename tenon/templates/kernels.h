@@ -21,6 +21,8 @@ struct Kernels {
   T (*dot)(std::int64_t n, const T* x, const T* y) = nullptr;
   /// y[i] += factor * x[i]
   void (*add_scaled)(std::int64_t n, T factor, const T* x, T* y) = nullptr;
+  /// x[i] *= factor, and the greatest of them, not looking at NaN; -infinity if there is none
+  T (*scale_max)(std::int64_t n, T factor, T* x) = nullptr;
   /// x[i] = exp(x[i] - shift), and their sum
   T (*exp_row)(std::int64_t n, T* x, T shift) = nullptr;
 
