@@ -35,6 +35,11 @@ struct Kernels {
 template <class T>
 const Kernels<T>& kernels();
 
+enum class Isa { portable, avx2, avx512 };
+/// Those of one instruction set; rows = 0 where this processor or this build lacks it.
+template <class T>
+Kernels<T> kernels_of(Isa isa);
+
 /// Uninitialised memory, aligned to a cache line. Blocks of moderate size are kept for the thread's next use, since
 /// fresh pages cost more than the packing they are for.
 class Scratch {
