@@ -210,7 +210,7 @@ void row_times_matrix(const GemmArgs<T>& g, Int index) {
 
 template <class T>
 void one_matrix(const GemmArgs<T>& g, Int index) {
-  if (g.m <= 4 && g.b_row == 1 && g.k > 1 && g.k >= 2 * g.m) return inner_products(g, index);
+  if (g.m <= 8 && g.b_row == 1 && g.k > 1 && g.k >= 2 * g.m) return inner_products(g, index);
   if (g.m == 1 && g.b_col == 1) return row_times_matrix(g, index);
   multiply(g, index);
 }
