@@ -26,7 +26,9 @@ struct Finish {
   bool first;
 
   /// The tile may write c itself; where there is a bias, onto a c that start() has filled with it.
-  bool direct() const { return g.c_col == 1 && g.alpha == T(1) && g.beta == T(0); }
+  bool direct() const {
+    return g.c_col == 1 && g.alpha == T(1) && (g.beta == T(0) || (g.beta == T(1) && g.bias == nullptr));
+  }
   void start(T* c, const T* bias, Int rows, Int columns) const {
     for (Int i = 0; i < rows; ++i)
       for (Int j = 0; j < columns; ++j) c[i * g.c_row + j] = g.bias_scale * bias[i * g.bias_row + j * g.bias_col];
@@ -127,7 +129,8 @@ void multiply(const GemmArgs<T>& g, Int index) {
               const T* at = bias == nullptr ? nullptr : bias + (m0 + i) * g.bias_row + (n0 + j) * g.bias_col;
               if (count == computed && finish.direct()) {
                 if (d == 0 && at != nullptr) finish.start(to_c, at, rows, count);
-                tile(kc, from, panel, panel_row, to_c, g.c_row, static_cast<int>(rows), d != 0 || at != nullptr);
+                tile(kc, from, panel, panel_row, to_c, g.c_row, static_cast<int>(rows),
+                     d != 0 || at != nullptr || g.beta == T(1));
               } else {
                 tile(kc, from, panel, panel_row, sums, computed, static_cast<int>(rows), false);
                 finish(sums, computed, to_c, at, rows, count);
@@ -207,7 +210,7 @@ void row_times_matrix(const GemmArgs<T>& g, Int index) {
 
 template <class T>
 void one_matrix(const GemmArgs<T>& g, Int index) {
-  if (g.m <= 4 && g.b_row == 1 && g.k > 1 && g.k >= 2 * g.m) return inner_products(g, index);
+  if (g.m <= 8 && g.b_row == 1 && g.k > 1 && g.k >= 2 * g.m) return inner_products(g, index);
   if (g.m == 1 && g.b_col == 1) return row_times_matrix(g, index);
   multiply(g, index);
 }

@@ -1,6 +1,7 @@
 #include "tenon/templates/kernels.h"
 
 #include <cstdlib>
+#include <initializer_list>
 #include <new>
 
 // Vectors are passed only between functions that are always inlined, so their calling convention does not matter.
@@ -57,12 +58,9 @@ namespace avx512 {
 
 template <class T>
 Kernels<T> choose() {
-#ifdef TENON_X86
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) return avx512::table<T>();
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2::table<T>();
-#endif
-  return portable::table<T>();
+  for (Isa isa : {Isa::avx512, Isa::avx2})
+    if (Kernels<T> table = kernels_of<T>(isa); table.rows != 0) return table;
+  return kernels_of<T>(Isa::portable);
 }
 
 constexpr std::int64_t line = 64, kept_bytes = std::int64_t{32} << 20;
@@ -86,6 +84,29 @@ void* allocate(std::int64_t bytes) {
 }
 
 }  // namespace
+
+template <class T>
+Kernels<T> kernels_of(Isa isa) {
+  switch (isa) {
+    case Isa::portable: return portable::table<T>();
+#ifdef TENON_X86
+    case Isa::avx2:
+      __builtin_cpu_init();
+      if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2::table<T>();
+      return {};
+    case Isa::avx512:
+      __builtin_cpu_init();
+      if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) return avx512::table<T>();
+      return {};
+#else
+    case Isa::avx2:
+    case Isa::avx512: return {};
+#endif
+  }
+  return {};
+}
+template Kernels<float> kernels_of<float>(Isa);
+template Kernels<double> kernels_of<double>(Isa);
 
 template <>
 const Kernels<float>& kernels<float>() {

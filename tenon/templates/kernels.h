@@ -21,6 +21,8 @@ struct Kernels {
   T (*dot)(std::int64_t n, const T* x, const T* y) = nullptr;
   /// y[i] += factor * x[i]
   void (*add_scaled)(std::int64_t n, T factor, const T* x, T* y) = nullptr;
+  /// x[i] *= factor, and the greatest of them, not looking at NaN; -infinity if there is none
+  T (*scale_max)(std::int64_t n, T factor, T* x) = nullptr;
   /// x[i] = exp(x[i] - shift), and their sum
   T (*exp_row)(std::int64_t n, T* x, T shift) = nullptr;
 
@@ -32,6 +34,11 @@ struct Kernels {
 };
 template <class T>
 const Kernels<T>& kernels();
+
+enum class Isa { portable, avx2, avx512 };
+/// Those of one instruction set; rows = 0 where this processor or this build lacks it.
+template <class T>
+Kernels<T> kernels_of(Isa isa);
 
 /// Uninitialised memory, aligned to a cache line. Blocks of moderate size are kept for the thread's next use, since
 /// fresh pages cost more than the packing they are for.

@@ -100,6 +100,26 @@ TENON_TARGET void add_scaled(std::int64_t n, T factor, const T* x, T* y) {
   for (std::int64_t j = i; j < n; ++j) y[j] = ys[j - i];
 }
 
+template <class T>
+TENON_TARGET T scale_max(std::int64_t n, T factor, T* x) {
+  constexpr int width = lanes<T>;
+  const T least = -static_cast<T>(__builtin_inff());
+  Vector<T> most = least - Vector<T>{};
+  std::int64_t i = 0;
+  for (; i + width <= n; i += width) {
+    Vector<T> v = load(x + i) * factor;
+    store(x + i, v);
+    most = v > most ? v : most;
+  }
+  T result = least;
+  for (int j = 0; j < width; ++j) result = most[j] > result ? most[j] : result;
+  for (; i < n; ++i) {
+    x[i] *= factor;
+    result = x[i] > result ? x[i] : result;
+  }
+  return result;
+}
+
 /// exp within 1 ulp or so: x = n ln2 + r, |r| <= ln2 / 2, Taylor's series to r^7 (its rest is below 6e-9), and 2^n in
 /// two factors so that the ends of the range come out right. The clamps leave NaN alone.
 TENON_INLINE F32 exponential(F32 x) {
@@ -173,6 +193,7 @@ Kernels<T> table() {
   t.row = tile<T, 1, 8>;
   t.dot = dot<T>;
   t.add_scaled = add_scaled<T>;
+  t.scale_max = scale_max<T>;
   t.exp_row = exp_row<T>;
   return t;
 }

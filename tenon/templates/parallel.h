@@ -5,7 +5,7 @@ namespace tenon::templates {
 
 /// How many threads parallel_for may use, the caller included. At first: the hardware's.
 int threads();
-/// At least one. Waits for a loop that another thread is running.
+/// At least one. Waits for a loop that another thread is running; does nothing inside of a loop.
 void set_threads(int count);
 
 using RangeFunction = void (*)(void* context, std::int64_t lo, std::int64_t hi);
