@@ -165,6 +165,17 @@ Expr finish(Product p) {
   merge_factors(p.sums);
   if (p.sums.empty()) return join_term({p.coefficient, monomial_of(p.factors)});
   if (worth_expanding(p)) return sum_of_terms(expand(p));
+  // Too large as a whole, but a square of a small sum is multiplied out all the same, as it would be on its own.
+  Product next{p.coefficient, p.factors, {}};
+  bool changed = false;
+  for (const Factor& s : p.sums) {
+    Product alone{Number::of(1), {}, {s}};
+    bool small = s.exponent > 1 && worth_expanding(alone);
+    changed |= small;
+    if (small) next.take(sum_of_terms(expand(alone)));
+    else next.sums.push_back(s);
+  }
+  if (changed) return finish(std::move(next));
   p.factors.insert(p.factors.end(), p.sums.begin(), p.sums.end());
   merge_factors(p.factors);
   return join_term({p.coefficient, monomial_of(p.factors)});

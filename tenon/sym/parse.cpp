@@ -254,6 +254,10 @@ class Parser {
     return pow(base, unary());  // binds to the right
   }
 
+  static bool is_keyword(const Token& t) {
+    return t.is_word("not") || t.is_word("and") || t.is_word("or") || t.is_word("if") || t.is_word("else");
+  }
+
   Expr atom() {
     count();
     const Token& t = lex_.now();
@@ -264,6 +268,7 @@ class Parser {
     }
     if (t.kind == TokenKind::integer) return integer();
     if (t.kind == TokenKind::real) return real(lex_.take().text);
+    if (is_keyword(t)) lex_.complain("expected a number, a name or '('");
     if (t.kind == TokenKind::name) return dialect_ == Dialect::python ? python_name() : sympy_name();
     lex_.complain("expected a number, a name or '('");
   }

@@ -138,6 +138,8 @@ TEST(Print, InfixReadsAsSympysStr) {
   EXPECT_EQ(to_infix(le(s0, 4)), "s0 <= 4");
   EXPECT_EQ(to_infix(logical_and(gt(s0, 4), lt(s1, 3))), "(s0 > 4) & (s1 < 3)");
   EXPECT_EQ(to_infix(s0 * Expr::rational(-3, 2)), "-3*s0/2");
+  EXPECT_EQ(to_infix(pow(s0 + s1, 10)), "(s0 + s1)**10");
+  EXPECT_EQ(to_infix(pow(floor_div(s0, 2), 2)), "((s0//2))**2");
   EXPECT_EQ(to_infix(lt(floor_div(s0, 2), 4)), "((s0//2)) < 4");
 }
 

@@ -65,9 +65,17 @@ TEST(Parse, ErrorsQuoteTheTextAndThePlace) {
             "cannot read the expression 'FloorDiv(s0)': expected 2 arguments for FloorDiv, got 1");
   EXPECT_NE(message_of("s0 // 0").find("division by zero"), std::string::npos);
   EXPECT_NE(message_of("").find("at its end"), std::string::npos);
-  for (const char* bad :
-       {"s0 s1", "Symbol(s0)", "Symbol('s0'", "1..2", "s0 = 3", "__import__('os')", "Symbol('')", "lambda: 1", "[1]"})
+  for (const char* bad : {"s0 s1", "Symbol(s0)", "Symbol('s0'", "1..2", "s0 = 3", "__import__('os')", "Symbol('')",
+                          "lambda: 1", "s0 & not (s0)", "and + 1", "[1]"})
     EXPECT_NE(message_of(bad), "no error") << bad;
+}
+
+TEST(Parse, AProductTooLargeToMultiplyOutReadsBackEqual) {
+  std::string text = "(a + b)*(a + b)*(c + d)*(c + d)";
+  for (int i = 0; i < 8; i++) text += "*(x" + std::to_string(i) + " + 1)";
+  Expr e = parse(text);
+  EXPECT_EQ(parse(to_srepr(e)), e);
+  EXPECT_EQ(parse(to_infix(e)), e);
 }
 
 TEST(Parse, DepthAndSizeAreBounded) {
