@@ -160,9 +160,12 @@ JsonDocument::JsonDocument(std::string_view source, std::string subject, const J
   require(source.size() <= std::min(limits.bytes, size_t{UINT32_MAX}), subject, ": JSON of ", source.size(),
           " bytes is above the limit of ", limits.bytes);
   body_->subject = std::move(subject);
-  body_->text = std::make_unique_for_overwrite<char[]>(source.size() + 1);
-  std::memcpy(body_->text.get(), source.data(), source.size());
-  body_->text[source.size()] = '\0';
+  // RapidJSON stops at the first NUL outside a character, but takes the whole of a character that is cut: up to 3 bytes
+  // more.
+  constexpr size_t padding = 8;
+  body_->text = std::make_unique_for_overwrite<char[]>(source.size() + padding);
+  std::copy(source.begin(), source.end(), body_->text.get());
+  std::memset(body_->text.get() + source.size(), 0, padding);
 
   // Numbers are converted here: RapidJSON rounds most of them, and its exact conversion of 0e300 is undefined
   // behaviour.

@@ -130,6 +130,11 @@ TEST(JsonReader, RefusesWhatIsNotJson) {
     EXPECT_NE(refusal(bad).find("m.json: not valid JSON at line "), std::string::npos) << bad;
 }
 
+TEST(JsonReader, ACharacterCutByTheEndIsRefused) {
+  for (std::string_view cut : {"\"\xE4", "\"\xF0", "\"\xF0\x9F\x98", "\"\xC3"})
+    EXPECT_NE(refusal(cut).find("not valid JSON"), std::string::npos);
+}
+
 TEST(JsonReader, RefusesANulCharacterAfterTheValue) {
   EXPECT_NE(refusal(std::string_view("{}\0{}", 5)).find("unexpected character '\\x00'"), std::string::npos);
 }
