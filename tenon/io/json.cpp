@@ -4,6 +4,7 @@
 #include <rapidjson/reader.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 
 namespace tenon {
@@ -30,6 +31,23 @@ std::string_view key_of(const JsonNode* member) { return {member->string, member
 /// members.
 const uint32_t* sorted_members(const JsonBody& body, const JsonNode& object) {
   return body.sorted.data() + body.nodes[object.first + 2 * size_t{object.count}].first;
+}
+
+/// Whether a number beyond the range of a double is too small for it, not too large.
+bool is_tiny(std::string_view number) {
+  size_t e = std::min(number.find_first_of("eE"), number.size());
+  std::string_view digits = number.substr(0, e);
+  size_t first = digits.find_first_of("123456789");
+  if (first == std::string_view::npos) return true;
+  size_t point = std::min(digits.find('.'), digits.size());
+  auto place = static_cast<int64_t>(point) - static_cast<int64_t>(first);  // above 0 in front of the point
+  bool negative = false;
+  int64_t exponent = 0;
+  for (char c : number.substr(std::min(e + 1, number.size()))) {
+    if (c == '-') negative = true;
+    else if (c != '+') exponent = std::min<int64_t>(exponent * 10 + (c - '0'), int64_t{1} << 40);
+  }
+  return place + (negative ? -exponent : exponent) < 0;
 }
 
 /// Takes the reader's events. A value waits on the stack until its container ends, and then moves behind its siblings.
@@ -63,26 +81,24 @@ struct Builder {
     node.flag = value;
     return push(node);
   }
-  bool Int(int value) { return Int64(value); }
-  bool Uint(unsigned value) { return Int64(value); }
-  bool Int64(int64_t value) {
+  bool RawNumber(const char* digits, unsigned length, bool) {
+    std::string_view number(digits, length);
+    const char* end = digits + length;
     JsonNode node = make(JsonKind::integer);
-    node.integer = value;
+    node.flag = number.find_first_of(".eE") == std::string_view::npos;
+    if (node.flag && std::from_chars(digits, end, node.integer).ec == std::errc()) return push(node);
+    node.kind = JsonKind::real;
+    if (std::from_chars(digits, end, node.real).ec == std::errc()) return push(node);
+    if (!is_tiny(number)) return refuse(text("the number ", quoted(number, 30), " is too large"));
+    node.real = number.front() == '-' ? -0.0 : 0.0;
     return push(node);
   }
-  bool Uint64(uint64_t value) {
-    if (value <= uint64_t{INT64_MAX}) return Int64(static_cast<int64_t>(value));
-    JsonNode node = make(JsonKind::real);
-    node.real = static_cast<double>(value);
-    node.flag = true;
-    return push(node);
-  }
-  bool Double(double value) {
-    JsonNode node = make(JsonKind::real);
-    node.real = value;
-    return push(node);
-  }
-  bool RawNumber(const char*, unsigned, bool) { return false; }  // only asked for under a flag that is not set
+  // The reader hands every number to RawNumber.
+  bool Int(int) { return false; }
+  bool Uint(unsigned) { return false; }
+  bool Int64(int64_t) { return false; }
+  bool Uint64(uint64_t) { return false; }
+  bool Double(double) { return false; }
   bool String(const char* string, unsigned length, bool) {
     JsonNode node = make(JsonKind::string);
     node.count = length;
@@ -144,12 +160,17 @@ JsonDocument::JsonDocument(std::string_view source, std::string subject, const J
   require(source.size() <= std::min(limits.bytes, size_t{UINT32_MAX}), subject, ": JSON of ", source.size(),
           " bytes is above the limit of ", limits.bytes);
   body_->subject = std::move(subject);
-  body_->text = std::make_unique_for_overwrite<char[]>(source.size() + 1);
-  std::memcpy(body_->text.get(), source.data(), source.size());
-  body_->text[source.size()] = '\0';
+  // RapidJSON stops at the first NUL outside a character, but takes the whole of a character that is cut: up to 3 bytes
+  // more.
+  constexpr size_t padding = 8;
+  body_->text = std::make_unique_for_overwrite<char[]>(source.size() + padding);
+  std::copy(source.begin(), source.end(), body_->text.get());
+  std::memset(body_->text.get() + source.size(), 0, padding);
 
+  // Numbers are converted here: RapidJSON rounds most of them, and its exact conversion of 0e300 is undefined
+  // behaviour.
   constexpr unsigned flags = rapidjson::kParseInsituFlag | rapidjson::kParseIterativeFlag |
-                             rapidjson::kParseFullPrecisionFlag | rapidjson::kParseValidateEncodingFlag;
+                             rapidjson::kParseNumbersAsStringsFlag | rapidjson::kParseValidateEncodingFlag;
   Builder builder{*body_, limits, {}, 0, {}};
   rapidjson::InsituStringStream stream(body_->text.get());
   rapidjson::Reader reader;

@@ -33,6 +33,13 @@ uint64_t u16(Bytes bytes, size_t at) { return little<uint16_t>(bytes, at); }
 uint64_t u32(Bytes bytes, size_t at) { return little<uint32_t>(bytes, at); }
 uint64_t u64(Bytes bytes, size_t at) { return little<uint64_t>(bytes, at); }
 
+// A name from the file as a part of a message, made safe to show only when the message is made.
+struct Shown {
+  std::string_view name;
+  explicit Shown(std::string_view name) : name(name) {}
+};
+void append_text(std::string& out, Shown shown) { out += quoted(shown.name); }
+
 std::string_view as_text(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 struct Directory {
@@ -106,12 +113,12 @@ struct Reader {
     bool wide = std::any_of(values.begin(), values.end(), [](uint64_t* value) { return *value == none32; });
     while (wide && extra.size() >= 4) {
       uint64_t size = u16(extra, 2);
-      need(size <= extra.size() - 4, "the extra field of ", quoted(name), " reaches past its end");
+      need(size <= extra.size() - 4, "the extra field of ", Shown(name), " reaches past its end");
       if (u16(extra, 0) == 1) {
         Bytes field = extra.subspan(4, size);
         for (uint64_t* value : values) {
           if (*value != none32) continue;
-          need(field.size() >= 8, "the zip64 field of ", quoted(name), " is too short");
+          need(field.size() >= 8, "the zip64 field of ", Shown(name), " is too short");
           *value = u64(field, 0);
           field = field.subspan(8);
         }
@@ -143,20 +150,20 @@ struct Reader {
     entry.deflated = method == 8;
 
     const char* bad = bad_zip_name(entry.name);
-    need(bad == nullptr, "the entry name ", quoted(entry.name), " ", bad ? bad : "");
-    need((flags & (encrypted | strongly_encrypted)) == 0, "entry ", quoted(entry.name), " is encrypted");
-    need(method == 0 || method == 8, "entry ", quoted(entry.name), " has compression method ", method,
+    need(bad == nullptr, "the entry name ", Shown(entry.name), " ", bad ? bad : "");
+    need((flags & (encrypted | strongly_encrypted)) == 0, "entry ", Shown(entry.name), " is encrypted");
+    need(method == 0 || method == 8, "entry ", Shown(entry.name), " has compression method ", method,
          "; only 0 (stored) and 8 (deflated) are read");
     need(u16(central, 34) == 0 || u16(central, 34) == none16, "it is split over several disks");
-    need(method == 8 || entry.packed == entry.size, "the stored entry ", quoted(entry.name),
+    need(method == 8 || entry.packed == entry.size, "the stored entry ", Shown(entry.name),
          " has two sizes: ", entry.packed, " and ", entry.size);
 
     Bytes local = part(entry.header, local_size, "a local header");
-    need(u32(local, 0) == local_sign, "entry ", quoted(entry.name), " has no local header at ", entry.header);
+    need(u32(local, 0) == local_sign, "entry ", Shown(entry.name), " has no local header at ", entry.header);
     uint64_t local_name_size = u16(local, 26), local_extra_size = u16(local, 28);
     Bytes rest = part(entry.header + local_size, local_name_size + local_extra_size, "a local header");
     auto agree = [&](bool ok, std::string_view what) {
-      need(ok, "the local header of ", quoted(entry.name), " has another ", what, " than the directory");
+      need(ok, "the local header of ", Shown(entry.name), " has another ", what, " than the directory");
     };
     agree(as_text(rest.first(local_name_size)) == entry.name, "name");
     agree(u16(local, 8) == method, "compression method");
@@ -229,14 +236,14 @@ ZipArchive::ZipArchive(std::span<const std::byte> file, std::string subject, con
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return entry(a).header < entry(b).header; });
   uint64_t end = 0;
   for (uint32_t i : order) {
-    reader.need(entry(i).header >= end, "entry ", quoted(entry(i).name), " overlaps another");
+    reader.need(entry(i).header >= end, "entry ", Shown(entry(i).name), " overlaps another");
     end = entry(i).data + entry(i).packed;
   }
   reader.need(end <= directory.start, "an entry overlaps the directory");
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return entry(a).name < entry(b).name; });
   for (size_t i = 1; i < order.size(); ++i)
     reader.need(entry(order[i - 1]).name != entry(order[i]).name, "two entries are named ",
-                quoted(entry(order[i]).name));
+                Shown(entry(order[i]).name));
   body.checked = std::make_unique<std::atomic<bool>[]>(body.entries.size());
   body.inflated.resize(body.entries.size());
 }
@@ -260,7 +267,7 @@ std::span<const std::byte> ZipArchive::Body::inflate(const ZipEntry& entry) {
   std::unique_ptr<std::byte[]>& kept = inflated[index(entry)];
   if (kept) return {kept.get(), entry.size};
   auto need = [&](bool ok, const auto&... parts) {
-    require(ok, subject, ": entry ", quoted(entry.name), " ", parts...);
+    require(ok, subject, ": entry ", Shown(entry.name), " ", parts...);
   };
   need(entry.size <= limits.inflated - inflated_size, "of ", entry.size,
        " bytes brings the inflated content above the limit of ", limits.inflated, " bytes");
@@ -300,7 +307,7 @@ std::span<const std::byte> ZipArchive::bytes_unchecked(const ZipEntry& entry) co
 void ZipArchive::check(const ZipEntry& entry) const {
   std::atomic<bool>& checked = body_->checked[body_->index(entry)];
   if (checked.load(std::memory_order_relaxed)) return;
-  require(crc32(bytes_unchecked(entry)) == entry.crc, body_->subject, ": entry ", quoted(entry.name),
+  require(crc32(bytes_unchecked(entry)) == entry.crc, body_->subject, ": entry ", Shown(entry.name),
           " does not have the content its CRC promises; the file is damaged");
   checked.store(true, std::memory_order_relaxed);
 }

@@ -1,9 +1,11 @@
 #include "tenon/base/file.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <functional>
 
@@ -85,6 +87,23 @@ TEST_F(FileTest, TheModeOfAReplacedFileIsKept) {
   struct stat info {};
   ASSERT_EQ(::stat(path("a").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0640u);
+}
+
+TEST_F(FileTest, AWriteThatFailsIsAnErrorAndLeavesTheOldFile) {
+  write_file_atomically(path("a"), "old");
+  auto previous = ::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  rlimit small{10'000, before.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &small);
+  std::string large = message([&] { write_file_atomically(path("a"), std::string(1'000'000, 'n')); });
+  std::string at_commit = message([&] { write_file_atomically(path("a"), std::string(20'000, 'n')); });
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  ::signal(SIGXFSZ, previous);
+  EXPECT_EQ(large, "cannot write '" + path("a") + "': File too large");
+  EXPECT_EQ(at_commit, large);
+  EXPECT_EQ(read_file(path("a")), "old");
+  EXPECT_EQ(files(), 1u);
 }
 
 TEST(AtomicFile, DevicesAreNotReplaced) { EXPECT_THROW(AtomicFile("/dev/null"), Error); }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/io/message.h"
 
 namespace tenon {
@@ -82,6 +84,16 @@ TEST(JsonReader, NumbersReadToTheLastBit) {
   EXPECT_EQ(document.root()[3].as_double(), 5e-324);
 }
 
+TEST(JsonReader, NumbersTooSmallAreZeroAndTooLargeAreRefused) {
+  JsonDocument document = parse(text("[1e-999, -1E-999, 0e300, 0.", std::string(500, '0'), "1]"));
+  for (size_t i : {0, 1, 2, 3}) EXPECT_EQ(document.root()[i].as_double(), 0.0);
+  EXPECT_TRUE(std::signbit(document.root()[1].as_double()));
+  for (const std::string& large :
+       {std::string("1e999"), "1" + std::string(400, '0'), std::string("1e99999999999999999999999"),
+        std::string("1.8e308"), std::string("-1.8e308")})
+    EXPECT_NE(refusal(large), "") << large;
+}
+
 TEST(JsonReader, RefusesDuplicateKeys) {
   EXPECT_NE(refusal(R"({"a": 1, "b": 2, "a": 3})").find("the key 'a' occurs twice"), std::string::npos);
   std::string source = "{";
@@ -116,6 +128,11 @@ TEST(JsonReader, RefusesWhatIsNotJson) {
                                "\"a\nb\"",
                                "/**/1"})
     EXPECT_NE(refusal(bad).find("m.json: not valid JSON at line "), std::string::npos) << bad;
+}
+
+TEST(JsonReader, ACharacterCutByTheEndIsRefused) {
+  for (std::string_view cut : {"\"\xE4", "\"\xF0", "\"\xF0\x9F\x98", "\"\xC3"})
+    EXPECT_NE(refusal(cut).find("not valid JSON"), std::string::npos);
 }
 
 TEST(JsonReader, RefusesANulCharacterAfterTheValue) {

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Makes the small seeds under tests/fuzz/seeds from files that PyTorch and NumPy write. Needs both; run by hand."""
+import collections
+import io
+import json
+import pathlib
+import zipfile
+
+import numpy as np
+import torch
+
+here = pathlib.Path(__file__).parent / "seeds"
+
+
+def put(target, name, content):
+    folder = here / target
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(content)
+
+
+def saved(value, **options):
+    out = io.BytesIO()
+    torch.save(value, out, **options)
+    return out.getvalue()
+
+
+def zipped(files, method):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive:
+        for name, content in files:
+            archive.writestr(zipfile.ZipInfo(name), content, compress_type=method)
+    return out.getvalue()
+
+
+def numpy_saved(save, *arrays, **named):
+    out = io.BytesIO()
+    save(out, *arrays, **named)
+    return out.getvalue()
+
+
+class Small(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(2, 3)
+
+    def forward(self, x, scale: float):
+        return torch.relu(self.linear(x)) * scale
+
+
+torch.manual_seed(0)
+state = Small().state_dict()
+program = torch.export.export(
+    Small(), (torch.randn(4, 2), 0.5), dynamic_shapes={"x": {0: torch.export.Dim("n", min=2, max=64)}, "scale": None}
+)
+for node in program.graph.nodes:  # the true ones name this machine's folders
+    if "stack_trace" in node.meta:
+        node.meta["stack_trace"] = '  File "model.py", line 3, in forward\n    return x\n'
+buffer = io.BytesIO()
+torch.export.save(program, buffer)
+archive = zipfile.ZipFile(io.BytesIO(buffer.getvalue()))
+sample = (
+    (torch.arange(6.0).reshape(2, 3), 1, -(2**40), 1.5, None, True, "text"),
+    {"k": [torch.ones(2, dtype=torch.uint16), ()], "s": {1, 2}, "d": collections.deque([1], 3), "b": b"ab"},
+)
+
+put("zip", "export.pt2", buffer.getvalue())
+put("zip", "save.pt", saved(state))
+put("zip", "stored.zip", zipped([("a/b", b"hello"), ("c", b"")], zipfile.ZIP_STORED))
+put("zip", "deflated.zip", zipped([("a/b", b"hello" * 50), ("inner.zip", saved([1]))], zipfile.ZIP_DEFLATED))
+
+for name in archive.namelist():
+    if name.endswith(".json"):
+        put("json", pathlib.PurePath(name).name, archive.read(name))
+put("json", "kinds.json", json.dumps([None, True, -1, 0.1, 1e300, 2**63, "h\u00e9\U0001f600\n", {"a": {}, "b": []}]).encode())
+put("json", "large_object.json", json.dumps({f"k{i * 7 % 20}": i for i in range(20)}).encode())
+
+for name, value, protocol in [("state", state, 2), ("sample", sample, 2), ("sample4", sample, 4), ("parameter", Small().linear.weight, 2)]:
+    inner = zipfile.ZipFile(io.BytesIO(saved(value, pickle_protocol=protocol)))
+    put("pickle", name, inner.read(next(n for n in inner.namelist() if n.endswith("data.pkl"))))
+
+for dtype in ["<f2", "<f4", ">f8", "|i1", ">i8", "|b1", "<c8", ">c16"]:
+    put("npy", f"{np.dtype(dtype).name}.npy", numpy_saved(np.save, np.arange(6).reshape(2, 3).astype(dtype)))
+put("npy", "fortran.npy", numpy_saved(np.save, np.asfortranarray(np.eye(3, dtype="<u2"))))
+put("npy", "scalar.npy", numpy_saved(np.save, np.array(3.0)))
+put("npy", "stored.npz", numpy_saved(np.savez, a=np.arange(3), b=np.eye(2)))
+put("npy", "deflated.npz", numpy_saved(np.savez_compressed, a=np.arange(30)))
