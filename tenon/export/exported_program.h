@@ -1,6 +1,7 @@
 // A program as torch.export has it: a graph as written, what its inputs and outputs mean, its state, the ranges of its symbols
 // and how callers arrange arguments and results.
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -66,7 +67,7 @@ struct ExportedProgram {
   std::vector<NamedTensor> state;       // parameters and persistent buffers, in file order
   std::vector<NamedTensor> constants;   // constant tensors and non-persistent buffers
   std::vector<ModuleCallEntry> module_calls;   // entry 0 holds the trees of arguments and results
-  std::map<std::string, sym::Range> ranges;    // keys as in the file: symbols and derived expressions, infix
+  std::vector<std::pair<std::string, sym::Range>> ranges;   // in file order; keys: symbols and derived expressions, infix
   std::vector<std::string> guards;             // guards_code, parsed when they are needed
   std::string dialect = "TRAINING";
   std::string torch_version;
@@ -74,9 +75,15 @@ struct ExportedProgram {
   std::vector<std::pair<std::string, std::string>> metadata;               // GraphModule.metadata
   std::map<std::string, std::vector<std::string>> namedtuple_fields;       // treespec_namedtuple_fields
   std::vector<std::pair<std::string, int64_t>> opset_version;
+  std::vector<std::pair<std::string, std::string>> extra_files;            // what the user stored beside the program
+  std::map<std::string, int64_t> hints;                                    // symbols: their values for the example inputs
 
   /// Reads the sample inputs when asked for; fails with a sentence where they are unreadable, empty where there are none.
   std::function<std::optional<SampleInputs>()> samples;
+
+  /// Reads the mapped weights through once and compares them with their CRCs; every verb that uses weights calls it first.
+  /// Opening a file does not, because it would take all the time that mapping saves. Does nothing for programs made here.
+  std::function<void()> check_payloads = [] {};
 
   const Tree& in_tree() const { return module_calls.at(0).signature->in; }
   const Tree& out_tree() const { return module_calls.at(0).signature->out; }

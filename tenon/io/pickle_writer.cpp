@@ -82,6 +82,10 @@ void PickleWriter::begin_dict() {
   begin('u');
   out_ += "}(";
 }
+void PickleWriter::begin_ordered_dict() {
+  begin('u');
+  out_ += "ccollections\nOrderedDict\n)R(";
+}
 void PickleWriter::end_dict() { end('u', 'u'); }
 
 void PickleWriter::global(std::string_view module, std::string_view name) {

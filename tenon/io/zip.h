@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -67,10 +68,12 @@ enum class ZipStyle {
   plain,    // sizes in the local headers, zip64 only where needed: as most writers, for .npz
 };
 
-/// Writes stored entries to a file that appears on commit().
+/// Writes stored entries to a file that appears on commit(), or appends them to a string.
 class ZipWriter {
  public:
   explicit ZipWriter(const std::string& path, ZipStyle style = ZipStyle::pytorch);
+  /// An archive inside something else; `memory` must be empty and outlive the writer.
+  explicit ZipWriter(std::string* memory, ZipStyle style = ZipStyle::pytorch);
 
   /// Returns the CRC of the content.
   uint32_t add(std::string_view name, std::span<const std::byte> content);
@@ -83,7 +86,12 @@ class ZipWriter {
     uint64_t size, header;
     uint32_t crc;
   };
-  AtomicFile file_;
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view bytes) { write(std::as_bytes(std::span(bytes))); }
+  uint64_t position() const { return memory_ ? memory_->size() : file_->position(); }
+
+  std::optional<AtomicFile> file_;  // empty where it writes to memory
+  std::string* memory_ = nullptr;
   ZipStyle style_;
   std::vector<Written> entries_;
 };

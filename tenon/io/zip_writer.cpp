@@ -28,13 +28,20 @@ Common common(ZipStyle style, bool wide) {
 
 }  // namespace
 
-ZipWriter::ZipWriter(const std::string& path, ZipStyle style) : file_(path), style_(style) {}
+ZipWriter::ZipWriter(const std::string& path, ZipStyle style) : file_(std::in_place, path), style_(style) {}
+
+ZipWriter::ZipWriter(std::string* memory, ZipStyle style) : memory_(memory), style_(style) {}
+
+void ZipWriter::write(std::span<const std::byte> bytes) {
+  if (file_) file_->write(bytes);
+  else memory_->append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
 
 uint32_t ZipWriter::add(std::string_view name, std::span<const std::byte> content) {
   const char* bad = bad_zip_name(name);
-  require(bad == nullptr && name.size() < none16, "cannot write ", quoted(file_.path(), 400), ": the entry name ",
+  require(bad == nullptr && name.size() < none16, "cannot write ", file_ ? quoted(file_->path(), 400) : "an archive", ": the entry name ",
           quoted(name), " ", bad ? bad : "is too long");
-  Written entry{std::string(name), content.size(), file_.position(), crc32(content)};
+  Written entry{std::string(name), content.size(), position(), crc32(content)};
   bool wide = entry.size >= none32;
   bool pytorch = style_ == ZipStyle::pytorch;
 
@@ -67,22 +74,22 @@ uint32_t ZipWriter::add(std::string_view name, std::span<const std::byte> conten
   put16(header, extra.size());
   header += name;
   header += extra;
-  file_.write(header);
-  file_.write(content);
+  write(header);
+  write(content);
   if (pytorch) {
     std::string descriptor;
     put32(descriptor, 0x08074b50);
     put32(descriptor, entry.crc);
     put(descriptor, entry.size, wide ? 8 : 4);
     put(descriptor, entry.size, wide ? 8 : 4);
-    file_.write(descriptor);
+    write(descriptor);
   }
   entries_.push_back(std::move(entry));
   return entries_.back().crc;
 }
 
 void ZipWriter::commit() {
-  uint64_t start = file_.position();
+  uint64_t start = position();
   for (const Written& entry : entries_) {
     std::string extra;
     if (entry.size >= none32) {
@@ -117,9 +124,9 @@ void ZipWriter::commit() {
     put32(record, narrow(entry.header, none32));
     record += entry.name;
     record += extra;
-    file_.write(record);
+    write(record);
   }
-  uint64_t end = file_.position(), count = entries_.size();
+  uint64_t end = position(), count = entries_.size();
   std::string record;
   if (style_ == ZipStyle::pytorch || count >= none16 || end >= none32) {
     put32(record, 0x06064b50);
@@ -145,8 +152,8 @@ void ZipWriter::commit() {
   put32(record, narrow(end - start, none32));
   put32(record, narrow(start, none32));
   put16(record, 0);
-  file_.write(record);
-  file_.commit();
+  write(record);
+  if (file_) file_->commit();
 }
 
 }  // namespace tenon

@@ -1,0 +1,109 @@
+#include "tenon/export/serde/load.h"
+
+#include "tenon/export/serde/archive.h"
+#include "tenon/export/serde/samples.h"
+#include "tenon/export/serde/signature_reader.h"
+#include "tenon/sym/parse.h"
+
+namespace tenon {
+namespace serde {
+namespace {
+
+void read_version(ExportedProgram& program, Json root) {
+  if (auto version = root.given("torch_version")) program.torch_version = version->as_string();
+  Json schema = root.at("schema_version");
+  program.schema_major = schema.at("major").as_int();
+  program.schema_minor = schema.at("minor").as_int();
+  schema.require(program.schema_major == 8, "expected schema version 8, found ", program.schema_major, ".",
+                 program.schema_minor,
+                 program.schema_major > 8 ? "; the file comes from a newer PyTorch than this Tenon knows"
+                                          : "; export the model again with PyTorch 2.9 or later");
+}
+
+void read_ranges(ExportedProgram& program, ReadContext& context, Json ranges) {
+  for (JsonMember member : ranges.members()) {
+    sym::Range range;
+    if (auto low = member.value.given("min_val")) range.lo = low->as_int();
+    if (auto high = member.value.given("max_val")) range.hi = high->as_int();
+    member.value.require(!range.is_empty(), "the range of ", quoted(member.key), " is empty: from ", range.lo, " to ", range.hi);
+    program.ranges.emplace_back(member.key, range);
+    try {
+      context.shapes.constrain(sym::parse(member.key), range);
+    } catch (const Error& error) {
+      member.value.fail(error.what());
+    }
+  }
+}
+
+ExportedProgram read_root(Json root, ReadContext& context) {
+  ExportedProgram program;
+  read_version(program, root);
+  if (auto verifiers = root.given("verifiers"); verifiers && verifiers->size() > 0)
+    program.dialect = (*verifiers)[0].as_string();
+  if (auto ranges = root.given("range_constraints")) read_ranges(program, context, *ranges);
+  if (auto guards = root.given("guards_code"))
+    for (Json guard : guards->items()) program.guards.emplace_back(guard.as_string());
+  if (auto opset = root.given("opset_version"))
+    for (JsonMember member : opset->members()) program.opset_version.emplace_back(member.key, member.value.as_int());
+
+  Json module = root.at("graph_module");
+  program.graph = read_graph(module.at("graph"), context);
+  Names names = names_of(program.graph.body());
+  program.signature = read_signature(module.at("signature"), program.graph.body(), names);
+  program.module_calls = read_module_calls(module.at("module_call_graph"), names);
+  if (auto metadata = module.given("metadata"))
+    for (JsonMember member : metadata->members()) program.metadata.emplace_back(member.key, member.value.as_string());
+  if (auto tuples = module.given("treespec_namedtuple_fields"))
+    for (JsonMember member : tuples->members()) {
+      auto& fields = program.namedtuple_fields[std::string(member.key)];
+      for (Json field : member.value.at("field_names").items()) fields.emplace_back(field.as_string());
+    }
+  program.hints = context.hints;
+  return program;
+}
+
+}  // namespace
+}  // namespace serde
+
+using namespace serde;
+
+ExportedProgram read_program(std::string_view json, const std::string& subject, const OpTable& ops) {
+  JsonDocument document(json, subject);
+  ReadContext context{.ops = ops};
+  return read_root(document.root(), context);
+}
+
+namespace {
+
+ExportedProgram read_file(const std::string& path, const OpTable& ops) {
+  auto archive = Archive::open(path);
+  JsonDocument document = archive->json(text("models/", archive->model(), ".json"));
+  ReadContext context{.ops = ops};
+  ExportedProgram program = read_root(document.root(), context);
+
+  std::vector<const ZipEntry*> unchecked;
+  program.state = read_payloads(archive, PayloadFolder::weights, context, unchecked);
+  program.constants = read_payloads(archive, PayloadFolder::constants, context, unchecked);
+  program.check_payloads = [archive, unchecked] {
+    for (const ZipEntry* entry : unchecked) archive->zip().check(*entry);
+  };
+  program.samples = sample_reader(archive, program);
+  for (const std::string& name : archive->names_in("extra/"))
+    program.extra_files.emplace_back(name, archive->content("extra/" + name));
+  verify(program);
+  return program;
+}
+
+}  // namespace
+
+ExportedProgram load_exported(const std::string& path, const OpTable& ops) {
+  try {
+    return read_file(path, ops);
+  } catch (const Error& error) {
+    std::string_view message = error.what();
+    if (message.find(path) != message.npos) throw;
+    fail(path, ": ", message);   // the verifier and arithmetic on sizes know no file
+  }
+}
+
+}  // namespace tenon

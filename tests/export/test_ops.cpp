@@ -1,0 +1,60 @@
+#include "tests/export/test_ops.h"
+
+#include <map>
+#include <memory>
+
+#include "tenon/base/file.h"
+
+namespace tenon {
+namespace {
+
+class TestOps : public OpTable {
+ public:
+  TestOps() {
+    for (const std::string& line : split(read_file(TENON_EXPORT_SCHEMAS), '\n'))
+      if (!line.empty()) {
+        Schema schema = parse_schema(line);
+        std::string target = text("torch.ops.", schema.space(), ".", schema.base(), ".", schema.overload());
+        add(std::move(schema), Kind::general, target);
+      }
+    for (const char* name : {"add", "sub", "mul", "floordiv", "mod", "eq", "ne", "lt", "le", "gt", "ge"})
+      add(parse_schema(text("operator::", name, "(Scalar a, Scalar b) -> Scalar")), Kind::symbolic, text("_operator.", name));
+    for (const char* name : {"wrap_with_set_grad_enabled", "cond"})
+      add(Schema{.name = text("higher_order::", name)}, Kind::structural, text("torch.ops.higher_order.", name));
+  }
+  const Op* find(std::string_view name) const override {
+    auto found = ops_.find(std::string(name));
+    return found == ops_.end() ? nullptr : found->second.get();
+  }
+  const Op* unknown(std::string_view target, const std::vector<std::string>& arg_names, size_t) const override {
+    auto op = std::make_unique<Op>();
+    op->target = target;
+    op->schema.name = target;
+    op->traits.unknown = true;
+    for (const std::string& name : arg_names) op->schema.args.push_back({.name = name});
+    unknown_.push_back(std::move(op));
+    return unknown_.back().get();
+  }
+
+ private:
+  void add(Schema schema, Kind kind, std::string target) {
+    auto op = std::make_unique<Op>();
+    op->schema = std::move(schema);
+    op->kind = kind;
+    op->target = target;
+    ops_[target] = std::move(op);
+  }
+  std::map<std::string, std::unique_ptr<Op>> ops_;
+  mutable std::vector<std::unique_ptr<Op>> unknown_;
+};
+
+}  // namespace
+
+const OpTable& test_ops() {
+  static const TestOps ops;
+  return ops;
+}
+
+std::string data_path(const std::string& name) { return text(TENON_TEST_DATA, "/", name); }
+
+}  // namespace tenon
