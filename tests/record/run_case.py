@@ -7,6 +7,10 @@ import torch
 from case import UNDEFINED, Copies, Unusable, call, max_error, tensors_in
 
 
+# What these give depends on the dtype itself: a float64 run is no reference.
+OF_ITS_DTYPE = ("view", "nan_to_num", "nan_to_num_", "nextafter", "nextafter_", "frexp", "hash_tensor")
+
+
 def execute(overload, given, double=False, seed=1):
     """Returns (results as a list, the arguments after the call)."""
     arguments = Copies(double)(given)
@@ -61,7 +65,7 @@ def record(writer, overload, given):
         raise Unusable("a large result")
 
     exact = exact_after = None
-    if not random and single_precision(given) and overload is not torch.ops.aten.view.dtype:
+    if not random and single_precision(given) and name not in OF_ITS_DTYPE:
         try:
             exact, exact_after = execute(overload, given, double=True)
         except Exception as error:
@@ -120,7 +124,10 @@ def compare(writer, own, exact):
     if own.dtype == torch.float32:
         if exact.dtype != torch.float64:
             raise Unusable("the float64 run gives another dtype")
-        return writer.expected_tensor(exact, own), max_error(own, exact)
+        error = max_error(own, exact)
+        if error > 0.01 * max(1.0, float(exact.nan_to_num(0, 0, 0).abs().max()) if exact.numel() else 0.0):
+            raise Unusable("float32 is far from float64")
+        return writer.expected_tensor(exact, own), error
     if not same(own, exact):
         raise Unusable("the float64 run gives other integers")
     return None, None
