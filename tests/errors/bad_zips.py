@@ -1,5 +1,6 @@
 """Mistakes of the archive and of the JSON text."""
 
+import json
 import random
 import struct
 import zipfile
@@ -158,7 +159,7 @@ def texts(files):
     text("json_nul_in_string", "a name contains a NUL", model.replace(b'"fqn": ""', b'"fqn": "\\u0000"', 1))
     text("json_lone_surrogate", "a name contains half a character",
          model.replace(b'"name": "linear"', b'"name": "\\ud800"'))
-    text("json_with_spaces", "white space is legal", model.replace(b", ", b" ,\n\t "), verdict="good")
+    text("json_with_spaces", "white space is legal", json.dumps(files.base().model, indent=3).encode(), verdict="good")
     config = "data/weights/model_weights_config.json"
     text("config_garbage", "the weights config is not JSON", b"{", config)
     text("config_list", "the weights config is a list", b"[]", config)

@@ -142,7 +142,7 @@ class Writer:
         self.known = {data: at for data, at in self.known.items() if at < length}
 
     def raw(self, flat):
-        flat = flat.detach().contiguous().reshape(-1)
+        flat = torch.empty(flat.numel(), dtype=flat.dtype).copy_(flat.detach().reshape(-1))
         return self.bytes(flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b"")
 
     def meta(self, tensor):

@@ -199,6 +199,10 @@ def indexing():
     call(aten.where.self, torch.tensor([1, 0, 1], dtype=u8), rand(3), rand(3))
     call(aten.where.ScalarOther, mask, rand(3), -math.inf)
     call(aten.where.ScalarOther, mask, rand(3, dtype=i32), 1.5)
+    call(aten.where.ScalarOther, rand(2, 1) > 0, rand(3), 2)
+    call(aten.where.ScalarOther, mask, rand(3, dtype=b8), 0)
+    call(aten.where.ScalarOther, mask, strided(2, 3, dtype=bf16), 1.5)
+    call(aten.where.ScalarOther, rand(0, 3) > 0, rand(3, dtype=i64), True)
     call(aten.where.ScalarSelf, mask, 0.0, rand(2, 3))
     call(aten.where.Scalar, mask, 1, 0)
     call(aten.take_along_dim.default, rand(3, 4), torch.tensor([[1], [0], [3]]), 1)
@@ -443,6 +447,8 @@ def conversions():
     call(aten.type_as.default, rand(3), rand(1, dtype=bf16))
     call(aten.type_as.default, rand(3), rand(1))
     call(aten.type_as.default, strided(2, 3, dtype=i64), rand(1))
+    call(aten.type_as.default, rand(2, 2, dtype=f16), rand(1, dtype=b8))
+    call(aten.type_as.default, strided(2, 3), rand(0, dtype=f64))
     call(aten._to_copy.default, x, dtype=f64)
     call(aten._to_copy.default, x)
     call(aten._to_copy.default, rand(3, dtype=i32), dtype=f16)
@@ -802,4 +808,14 @@ def others():
     call(aten.nonzero.default, rand(2, 3) > 0)
     call(aten.masked_select.default, rand(2, 3), rand(3) > 0)
     call(aten.grid_sampler_2d.default, rand(1, 2, 3, 3), rand(1, 2, 2, 2) / 2, 0, 0, False)
+    call(aten.kron.default, rand(2, 3), rand(3, 1))
+    call(aten.hann_window.default, 6)
+    call(aten.hann_window.default, 5, dtype=f64)
+    call(aten.pad_sequence.default, [rand(3, 2), rand(1, 2)], True, 0.5)
+    for layers, both_ways, first in ((1, False, True), (2, True, False)):
+        ways = 2 if both_ways else 1
+        sizes = [(2 if layer == 0 else 3 * ways) for layer in range(layers) for _ in range(ways)]
+        weights = [w for size in sizes for w in (rand(12, size), rand(12, 3), rand(12), rand(12))]
+        state = [rand(layers * ways, 2, 3), rand(layers * ways, 2, 3)]
+        call(aten.lstm.input, rand(2, 4, 2) if first else rand(4, 2, 2), state, weights, True, layers, 0.0, False, both_ways, first)
     call(aten.pixel_shuffle.default, rand(1, 4, 2, 3), 2)

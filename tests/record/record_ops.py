@@ -227,15 +227,15 @@ def choose(name, candidates, log):
     """Cases of one overload: hand-written ones, then those that show most that was not shown yet."""
     wanted = name in FIRST_LIST
     only_autograd = all(c[0] == "autograd" for c in candidates)
-    most = 16 if wanted else 5 if only_autograd else 10
-    budget = 28_000 if wanted else 9_000 if only_autograd else 13_000
+    most = 24 if wanted else 6 if only_autograd else 12
+    budget = 50_000 if wanted else 9_000 if only_autograd else 20_000
     if not only_autograd:
         candidates = [c for c in candidates if c[0] != "autograd"] or candidates
     writer, cases, shown = Writer(), [], collections.Counter()
     remaining = list(candidates)
     while remaining and len(cases) < most + sum(c[0] == "extra" for c in candidates):
         def gain(c):
-            return (c[0] == "extra", sum(1.0 / (1 + 3 * shown[f]) for f in c[1]) / (1 + c[2] / 600))
+            return (c[0] == "extra", sum(1_000_000 // (1 + 3 * shown[f]) for f in c[1]) * 600 // (600 + c[2]))
         best = max(range(len(remaining)), key=lambda i: gain(remaining[i]))
         source, marks, size, overload, given = remaining.pop(best)
         if source != "extra" and (len(cases) >= most or len(writer.data) > budget):
@@ -282,6 +282,7 @@ def main():
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--only", nargs="*", default=[], help="only overloads whose names contain one of these")
     parser.add_argument("--calls", type=pathlib.Path, help="keep the calls found here, or take them from here")
+    parser.add_argument("--log", type=pathlib.Path, help="where to write what could not be recorded, and why")
     parser.add_argument("--extra-only", action="store_true", help="only the hand-written calls")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -310,7 +311,8 @@ def main():
     missing = [name for name in FIRST_LIST if name not in recorded and not options.only]
     print(f"{len(recorded)} overloads, {sum(len(c) for c, _ in recorded.values())} cases, {size} bytes")
     print(f"of the first list without cases: {', '.join(missing) or 'none'}")
-    (options.out / "left_out.txt").write_text("\n".join(log) + "\n")
+    if options.log is not None:
+        options.log.write_text("\n".join(log) + "\n")
 
 
 if __name__ == "__main__":
