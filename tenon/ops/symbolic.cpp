@@ -50,11 +50,13 @@ void register_symbolic(Registry& ops) {
 
   // Sizes of tensors as numbers. Their meta is the expression itself, which the reader takes from the file.
   ops.add({.schema = "sym_size.int(Tensor self, int dim) -> SymInt",
+           .traits = {.of_sizes = true},
            .meta = [](MetaCall& m) -> Metas { return {BasicArg<TensorMeta>(m.meta(0).sizes[m.dim(1, m.meta(0).rank())])}; }});
   ops.add({.schema = "sym_stride.int(Tensor self, int dim) -> SymInt",
+           .traits = {.of_sizes = true},
            .meta = [](MetaCall& m) -> Metas { return {BasicArg<TensorMeta>(m.meta(0).strides[m.dim(1, m.meta(0).rank())])}; }});
-  ops.add({.schema = "sym_numel(Tensor self) -> SymInt", .meta = [](MetaCall& m) -> Metas { return {BasicArg<TensorMeta>(count(m.meta(0).sizes))}; }});
-  ops.add({.schema = "sym_storage_offset(Tensor self) -> SymInt", .meta = [](MetaCall& m) -> Metas { return {BasicArg<TensorMeta>(m.meta(0).offset)}; }});
+  ops.add({.schema = "sym_numel(Tensor self) -> SymInt", .traits = {.of_sizes = true}, .meta = [](MetaCall& m) -> Metas { return {BasicArg<TensorMeta>(count(m.meta(0).sizes))}; }});
+  ops.add({.schema = "sym_storage_offset(Tensor self) -> SymInt", .traits = {.of_sizes = true}, .meta = [](MetaCall& m) -> Metas { return {BasicArg<TensorMeta>(m.meta(0).offset)}; }});
 }
 
 }  // namespace tenon

@@ -42,7 +42,10 @@ CallArg Tracer::call_arg(const Arg& a) const {
 
 CallResults Tracer::call(const Op& op, CallArgs args) {
   Metas metas;
-  {
+  if (known_metas) {
+    metas.values = *known_metas;
+    known_metas = nullptr;
+  } else {
     ShapesScope shapes(&graph_.shapes);
     metas = infer_any(op, args);
   }

@@ -22,6 +22,7 @@ class Tracer : public Dispatcher {
   Phase phase = Phase::forward;   // marks the nodes that are appended
   NodeId copy_of = no_id;
   const Origin* origin = nullptr;
+  const std::vector<BasicArg<TensorMeta>>* known_metas = nullptr;   // of the next call's results: its rule is not asked
 
  private:
   GraphBody& graph_;

@@ -1,0 +1,209 @@
+#include "tenon/autograd/reverse.h"
+
+#include "tenon/ops/arithmetic.h"
+#include "tenon/ops/convert.h"
+#include "tenon/ops/infer.h"
+#include "tenon/ops/known.h"
+#include "tenon/ops/view.h"
+#include "tenon/trace/trace.h"
+
+namespace tenon {
+namespace {
+
+bool is_differentiable(const GraphBody& graph, Value v) {
+  const ValueInfo& info = graph.info(v);
+  return info.type == ValueType::tensor && tenon::is_differentiable(info.meta.dtype);
+}
+
+/// Which values carry gradients back to the wanted inputs.
+class Reach {
+ public:
+  Reach(const GraphBody& graph) : graph_(graph) {}
+  bool operator[](Value v) const { return v.id < carries_.size() && carries_[v.id]; }
+  void start(Value v) { set(v); }
+  bool through(const Node& node) const {   // whether any of its inputs does
+    bool any = false;
+    if (node.grad_enabled && !node.op->traits.stops_gradient) for_each_input(node, [&](Value v) { any = any || (*this)[v]; });
+    return any;
+  }
+  void pass(const Node& node) {
+    if (through(node)) for_each_result(node, [&](Value v) { if (is_differentiable(graph_, v)) set(v); });
+  }
+
+ private:
+  void set(Value v) {
+    if (carries_.size() <= v.id) carries_.resize(std::max<size_t>(v.id + 1, graph_.values.size()));
+    carries_[v.id] = true;
+  }
+  const GraphBody& graph_;
+  std::vector<bool> carries_;
+};
+
+bool has_rule(const Op& op) { return op.def && (op.def->vjp || op.kind == Kind::view); }
+
+bool gives_differentiable(const GraphBody& graph, const Node& node) {
+  bool any = false;
+  for_each_result(node, [&](Value v) { any = any || is_differentiable(graph, v); });
+  return any;
+}
+
+/// Traces calls; those that gradients flow through and that have no rule are replaced as they come.
+class Preparer : public Dispatcher {
+ public:
+  Preparer(GraphBody& graph) : tracer(graph), reach(graph) {}
+  Tracer tracer;
+  Reach reach;
+
+  CallResults call(const Op& op, CallArgs args) override {
+    bool flows = false;
+    if (grad_enabled() && !op.traits.stops_gradient)
+      for (const CallArg& a : args)
+        for_each_tensor(a, [&](const Tensor& t) { flows = flows || (t && t.is_traced() && reach[{t.impl()->value}]); });
+    if (flows && !has_rule(op)) {
+      const OpDef* def = op.def;
+      DecomposeRule rule = def ? (def->for_grad ? def->for_grad : def->decompose) : nullptr;
+      if (rule) {
+        DispatchScope scope(this);
+        Build build(op, args);
+        return rule(build).values;
+      }
+    }
+    size_t before = tracer.graph().nodes.size();
+    CallResults results = tracer.call(op, std::move(args));
+    for (size_t i = before; i < tracer.graph().nodes.size(); ++i) {
+      const Node& node = tracer.graph().nodes[i];
+      require(!reach.through(node) || has_rule(*node.op) || !gives_differentiable(tracer.graph(), node), "the operator ", node.op->name(),
+              " has no gradient yet");
+      reach.pass(node);
+    }
+    return results;
+  }
+};
+
+}  // namespace
+
+Graph prepare_for_gradients(const GraphBody& from, const std::vector<bool>& differentiable) {
+  Replay replay(from);
+  Preparer preparer(replay.graph.body());
+  ShapesScope shapes(&from.shapes);
+  replay.inputs();
+  for (size_t i = 0; i < from.inputs.size(); ++i)
+    if (const Value* v = from.inputs[i].get<Value>(); v && differentiable[i]) preparer.reach.start(replay.map[v->id]);
+  for (const Node& node : from.nodes) {
+    bool flows = false;
+    if (node.grad_enabled && !node.op->traits.stops_gradient) for_each_input(node, [&](Value v) { flows = flows || preparer.reach[replay.map[v.id]]; });
+    if (!flows || has_rule(*node.op) || !gives_differentiable(from, node)) {
+      NodeId id = replay.node(node);
+      preparer.reach.pass(replay.graph->nodes[id]);
+      continue;
+    }
+    CallArgs args;
+    for (const Arg& a : node.args) args.push_back(preparer.tracer.call_arg(replay.moved(a)));
+    GradMode grad(node.grad_enabled);
+    preparer.tracer.origin = &node.origin;
+    preparer.tracer.phase = node.phase;
+    CallResults results = preparer.call(*node.op, std::move(args));
+    preparer.tracer.origin = nullptr;
+    for (size_t i = 0; i < node.results.size(); ++i) {
+      std::vector<Value> fresh;
+      for_each_tensor(results[i], [&](const Tensor& t) { fresh.push_back(preparer.tracer.value(t)); });
+      size_t next = 0;
+      for_each_tensor(node.results[i], [&](const Value& v) { if (v && next < fresh.size()) replay.map[v.id] = fresh[next++]; });
+    }
+  }
+  replay.outputs();
+  return std::move(replay.graph);
+}
+
+namespace {
+
+class Backward {
+ public:
+  explicit Backward(GraphBody& graph) : graph_(graph), tracer_(graph), grads_(graph.values.size()) {}
+
+  std::vector<Value> run(const std::vector<Value>& outputs, const std::vector<Value>& cotangents, const std::vector<Value>& inputs) {
+    size_t forward_nodes = graph_.nodes.size();
+    Reach reach(graph_);
+    for (Value v : inputs) reach.start(v);
+    for (size_t i = 0; i < forward_nodes; ++i) reach.pass(graph_.nodes[i]);
+    ShapesScope shapes(&graph_.shapes);
+    DispatchScope scope(&tracer_);
+    tracer_.phase = Phase::backward;
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (reach[outputs[i]]) accumulate(outputs[i], tracer_.tensor(cotangents[i]));
+    for (size_t i = forward_nodes; i-- > 0;) {
+      Node node = graph_.nodes[i];   // a copy: rules append nodes
+      if (!reach.through(node)) continue;
+      std::vector<Tensor> grads, outs;
+      bool any = false;
+      for_each_result(node, [&](Value v) {
+        grads.push_back(grads_[v.id]);
+        outs.push_back(tracer_.tensor(v));
+        any = any || grads_[v.id];
+        grads_[v.id] = Tensor();
+      });
+      if (!any) continue;
+      tracer_.copy_of = static_cast<NodeId>(i);
+      tracer_.origin = &node.origin;
+      if (node.op->kind == Kind::view) through_view(node, grads);
+      else through_rule(node, grads, outs, reach);
+    }
+    std::vector<Value> out;
+    for (Value v : inputs) out.push_back(v && grads_[v.id] ? tracer_.value(grads_[v.id]) : Value{});
+    return out;
+  }
+
+ private:
+  void accumulate(Value v, Tensor g) {
+    if (!g || !v) return;
+    const TensorMeta& meta = graph_.info(v).meta;
+    if (g.sizes() != meta.sizes && g.rank() >= meta.rank()) g = sum_to(g, meta.sizes);
+    if (g.dtype() != meta.dtype) g = to(g, meta.dtype);
+    grads_.resize(std::max(grads_.size(), graph_.values.size()));
+    grads_[v.id] = grads_[v.id] ? grads_[v.id] + g : g;
+  }
+
+  void through_view(const Node& node, const std::vector<Tensor>& grads) {
+    CallArgs args;
+    for (const Arg& a : node.args) args.push_back(tracer_.call_arg(a));
+    MetaCall call(*node.op, args);
+    std::vector<IndexMap> maps = node.op->def->view(call);
+    const TensorMeta base = call.meta(0);
+    for (size_t i = 0; i < maps.size(); ++i)
+      if (grads[i]) accumulate(*node.args[0].get<Value>(), gradient_through(maps[i], base, grads[i]));
+  }
+
+  void through_rule(const Node& node, const std::vector<Tensor>& grads, const std::vector<Tensor>& outs, const Reach& reach) {
+    CallArgs args;
+    std::vector<uint8_t> needed;
+    for (const Arg& a : node.args) {
+      args.push_back(tracer_.call_arg(a));
+      bool any = false;
+      for_each_tensor(a, [&](const Value& v) { any = any || (v && reach[v]); });
+      needed.push_back(any);
+    }
+    expect(node.op->def && node.op->def->vjp, node.op->name(), " has no gradient rule");
+    Vjp call(*node.op, args, grads, outs, std::span<const bool>(reinterpret_cast<const bool*>(needed.data()), needed.size()));
+    Grads results = node.op->def->vjp(call);
+    for (size_t i = 0; i < std::min(results.size(), node.args.size()); ++i) {
+      if (!needed[i]) continue;
+      if (auto* v = node.args[i].get<Value>()) accumulate(*v, results[i].one);
+      else if (auto* list = node.args[i].get<std::vector<Value>>())
+        for (size_t k = 0; k < std::min(list->size(), results[i].list.size()); ++k)
+          if ((*list)[k] && reach[(*list)[k]]) accumulate((*list)[k], results[i].list[k]);
+    }
+  }
+
+  GraphBody& graph_;
+  Tracer tracer_;
+  std::vector<Tensor> grads_;   // by value
+};
+
+}  // namespace
+
+std::vector<Value> append_backward(GraphBody& graph, const std::vector<Value>& outputs, const std::vector<Value>& cotangents,
+                                   const std::vector<Value>& inputs) {
+  return Backward(graph).run(outputs, cotangents, inputs);
+}
+
+}  // namespace tenon

@@ -1,0 +1,221 @@
+#include "tenon/interp/run_graph.h"
+
+#include "tenon/interp/eager.h"
+
+namespace tenon::interp {
+namespace {
+
+bool is_real_typed(SymInt e) { return !e.is_integer_typed() && !e.is_boolean_typed(); }
+
+CallArg evaluated(SymInt e, const sym::Bindings& symbols) {
+  if (e.is_int()) return e;
+  if (e.is_boolean_typed()) return sym::evaluate_bool(e, symbols);
+  if (is_real_typed(e)) return sym::evaluate_real(e, symbols);
+  return sym::evaluate(e, symbols);
+}
+
+SymInt evaluated_int(SymInt e, const sym::Bindings& symbols) { return e.is_int() ? e : SymInt(sym::evaluate(e, symbols)); }
+
+class Run {
+ public:
+  Run(const GraphBody& graph, std::span<const CallArg> inputs, const GraphRun& options)
+      : graph_(graph), options_(options), values_(graph.values.size()), last_use_(graph.values.size(), 0) {
+    std::vector<std::string> names;
+    for (size_t i = 0; i < graph.inputs.size(); ++i) {
+      const Value* v = graph.inputs[i].get<Value>();
+      names.push_back(v ? graph.info(*v).name : text("input ", i));
+      if (v) values_[v->id] = inputs[i];
+    }
+    symbols_ = bind_symbols(graph, inputs, names);
+    for (size_t i = 0; i < graph.nodes.size(); ++i) for_each_input(graph.nodes[i], [&](Value v) { last_use_[v.id] = i + 1; });
+    for (const Arg& output : graph.outputs)
+      for_each_tensor(output, [&](const Value& v) { if (v) last_use_[v.id] = graph.nodes.size() + 1; });
+  }
+
+  std::vector<CallArg> operator()() {
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      try {
+        step(node);
+      } catch (const Error& e) {
+        std::string_view what = e.what();   // the op's own messages start with its name already
+        std::string where;
+        for_each_result(node, [&](Value v) { if (where.empty()) where = "%" + graph_.info(v).name + " = "; });
+        fail("node ", where, starts_with(what, node.op->name()) ? "" : node.op->name() + ": ", what);
+      }
+      for_each_input(node, [&](Value v) { if (last_use_[v.id] == i + 1) values_[v.id] = CallArg(); });
+      for_each_result(node, [&](Value v) { if (last_use_[v.id] == 0) values_[v.id] = CallArg(); });
+    }
+    std::vector<CallArg> outputs;
+    for (const Arg& output : graph_.outputs) outputs.push_back(argument(output));
+    return outputs;
+  }
+
+ private:
+  CallArg argument(const Arg& arg) {
+    if (auto* v = arg.get<Value>()) return *v ? values_[v->id] : CallArg();
+    if (auto* e = arg.get<SymInt>()) return evaluated(*e, symbols_);
+    if (auto* sizes = arg.get<Sizes>()) {
+      Sizes out;
+      for (SymInt e : *sizes) out.push_back(evaluated_int(e, symbols_));
+      return out;
+    }
+    return map_tensors<Tensor>(arg, [&](const Value& v) { return v ? *values_[v.id].get<Tensor>() : Tensor(); });
+  }
+
+  void step(const Node& node) {
+    if (node.op->traits.asserts) return check(node);
+    CallArgs args;
+    args.reserve(node.args.size());
+    for (const Arg& arg : node.args) args.push_back(argument(arg));
+    if (options_.functional && node.op->kind == Kind::view && !node.op->functional) lay_out(node, args);
+    GradMode grad(node.grad_enabled);
+    CallResults results = execute(*node.op, std::move(args));
+    for (size_t i = 0; i < node.results.size(); ++i) {
+      if (auto* v = node.results[i].get<Value>(); v && *v) take(*v, std::move(results[i]));
+      else if (auto* list = node.results[i].get<std::vector<Value>>()) {
+        auto* tensors = results[i].get<std::vector<Tensor>>();
+        expect(tensors && tensors->size() == list->size(), node.op->name(), " gave another number of tensors than its node has results");
+        for (size_t k = 0; k < list->size(); ++k) take((*list)[k], CallArg((*tensors)[k]));
+      }
+    }
+  }
+
+  void take(Value v, CallArg result) {
+    const ValueInfo& info = graph_.info(v);
+    if (info.type != ValueType::tensor && info.expr.is_symbol()) {   // a number read from data
+      if (auto* e = result.get<SymInt>()) symbols_.set(info.expr, e->as_int());
+      else if (auto* d = result.get<double>()) symbols_.set_real(info.expr, *d);
+      else if (auto* b = result.get<bool>()) symbols_.set(info.expr, *b);
+    } else if (auto* t = result.get<Tensor>(); t && *t) {
+      for (size_t d = 0; d < std::min(info.meta.rank(), t->rank()); ++d)   // a size that depends on data
+        if (info.meta.sizes[d].is_symbol() && !symbols_.find(info.meta.sizes[d])) symbols_.set(info.meta.sizes[d], t->sizes()[d].as_int());
+    }
+    values_[v.id] = std::move(result);
+  }
+
+  // A view promises a layout of its base; where the base was computed in another one it is copied into that.
+  void lay_out(const Node& node, CallArgs& args) {
+    Tensor* base = args[0].get<Tensor>();
+    const Value* v = node.args[0].get<Value>();
+    if (!base || !*base || !v) return;
+    MetaCall call(*node.op, args);
+    bool fits = true;
+    for (const IndexMap& map : node.op->def->view(call)) {
+      TensorMeta meta = base->meta();
+      for (const step::Step& s : map.steps) {
+        if (auto* r = std::get_if<step::Reshape>(&s)) fits = fits && view_strides(meta.sizes, meta.strides, r->sizes);
+        if (!fits) break;
+        if (std::holds_alternative<step::Strided>(s)) fits = fits && promised(*v).strides == base->strides() && base->meta().offset == SymInt(0);
+        if (!fits) break;
+        meta = viewed(s, meta);
+      }
+    }
+    if (fits) return;
+    Tensor copy = Tensor::empty(promised(*v));
+    copy_elements(*base, copy);
+    args[0] = CallArg(copy);
+  }
+
+  TensorMeta promised(Value v) {
+    TensorMeta meta = graph_.info(v).meta;
+    for (SymInt& e : meta.sizes) e = evaluated_int(e, symbols_);
+    for (SymInt& e : meta.strides) e = evaluated_int(e, symbols_);
+    meta.offset = 0;
+    return is_dense(meta) ? meta : make_meta(meta.dtype, meta.sizes, meta.device);
+  }
+
+  void check(const Node& node) {
+    int message = node.op->schema.find("assert_msg");
+    if (message < 0) return;
+    CallArg condition = argument(node.args[0]);
+    bool holds = true;
+    if (auto* b = condition.get<bool>()) holds = *b;
+    else if (auto* e = condition.get<SymInt>()) holds = e->as_int() != 0;
+    else if (auto* t = condition.get<Tensor>()) holds = scalar_integer(*t) != 0;
+    auto* said = node.args[static_cast<size_t>(message)].get<std::string>();
+    require(holds, "an assertion of the program failed: ", said ? *said : std::string());
+  }
+
+  const GraphBody& graph_;
+  GraphRun options_;
+  std::vector<CallArg> values_;
+  std::vector<size_t> last_use_;   // node number + 1; 0: never
+  sym::Bindings symbols_;
+};
+
+}  // namespace
+
+sym::Bindings bind_symbols(const GraphBody& graph, std::span<const CallArg> inputs, std::span<const std::string> names) {
+  sym::Bindings symbols;
+  struct Later { SymInt expr; int64_t value; size_t input; int dim; };
+  std::vector<Later> later;
+  auto meet = [&](SymInt expr, int64_t value, size_t input, int dim) {
+    auto where = [&] { return dim < 0 ? "input " + names[input] : text("input ", names[input], ", dimension ", dim); };
+    if (expr.is_int()) {
+      require(expr.as_int() == value, where(), ": expected ", expr, ", got ", value);
+      return;
+    }
+    if (expr.is_symbol() && !symbols.find(expr)) {
+      sym::Range range = graph.shapes.ranges.of(expr);
+      // As torch.export: sizes 0 and 1 are let through where the range begins at 2, because that bound is an artefact of tracing.
+      bool fits = range.contains(value) || (value >= 0 && value < 2 && range.lo <= 2);
+      require(fits, where(), ": expected a size in ", range, " (", expr, "), got ", value);
+      symbols.set(expr, value);
+      return;
+    }
+    later.push_back({expr, value, input, dim});
+  };
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    const Value* v = graph.inputs[i].get<Value>();
+    if (!v) continue;
+    const ValueInfo& info = graph.info(*v);
+    if (info.type == ValueType::tensor) {
+      auto* t = inputs[i].get<Tensor>();
+      require(t && *t, "input ", names[i], ": expected a tensor, ", info.meta);
+      require(t->dtype() == info.meta.dtype, "input ", names[i], ": expected ", info.meta.dtype, ", got ", t->dtype());
+      require(t->rank() == info.meta.rank(), "input ", names[i], ": expected ", info.meta.rank(), " dimensions (", info.meta, "), got ", t->meta());
+      for (size_t d = 0; d < t->rank(); ++d) meet(info.meta.sizes[d], t->sizes()[d].as_int(), i, static_cast<int>(d));
+    } else if (auto* e = inputs[i].get<SymInt>()) {
+      meet(info.expr, e->as_int(), i, -1);
+    } else if (auto* d = inputs[i].get<double>(); d && info.expr.is_symbol()) {
+      symbols.set_real(info.expr, *d);
+    } else if (auto* b = inputs[i].get<bool>(); b && info.expr.is_symbol()) {
+      symbols.set(info.expr, *b);
+    }
+  }
+  // Derived sizes: solved where one symbol is still open, else compared.
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (Later& l : later) {
+      std::vector<SymInt> open;
+      for (SymInt s : sym::symbols_of(l.expr)) if (!symbols.find(s)) open.push_back(s);
+      if (open.size() != 1) continue;
+      std::vector<sym::Replacement> known;
+      for (auto& [s, value] : symbols.values()) known.emplace_back(s, value);
+      SymInt reduced = sym::substitute(l.expr, known);
+      auto solution = sym::solve(reduced, l.value, open[0]);
+      if (!solution || !solution->value.is_int()) continue;
+      symbols.set(open[0], solution->value.as_int());
+      progress = true;
+    }
+  }
+  for (const Later& l : later) {
+    bool complete = true;
+    for (SymInt s : sym::symbols_of(l.expr)) complete = complete && symbols.find(s);
+    if (!complete) continue;
+    int64_t expected = sym::evaluate(l.expr, symbols);
+    require(expected == l.value, "input ", names[l.input], l.dim < 0 ? "" : text(", dimension ", l.dim), ": expected ", l.expr, " = ", expected,
+            ", got ", l.value);
+  }
+  return symbols;
+}
+
+std::vector<CallArg> run_graph(const GraphBody& graph, std::span<const CallArg> inputs, const GraphRun& options) {
+  expect(inputs.size() == graph.inputs.size(), "a graph of ", graph.inputs.size(), " inputs was given ", inputs.size());
+  install();
+  DispatchScope eager(nullptr);
+  return Run(graph, inputs, options)();
+}
+
+}  // namespace tenon::interp
