@@ -157,12 +157,9 @@ class GraphPrinter {
   }
 
   std::string result_text() {
-    std::vector<std::string> ignored;
-    if (graph_.single_tensor_return && graph_.outputs.size() == 1) return arg_text(graph_.outputs[0], ignored);
+    if (graph_.single_tensor_return && graph_.outputs.size() == 1) return arg_text(graph_.outputs[0], returned_);
     std::string out = "(";
-    for (size_t i = 0; i < graph_.outputs.size(); ++i) {
-      out += (i ? ", " : "") + arg_text(graph_.outputs[i], returned_);
-    }
+    for (size_t i = 0; i < graph_.outputs.size(); ++i) out += (i ? ", " : "") + arg_text(graph_.outputs[i], returned_);
     return out + (graph_.outputs.size() == 1 ? ",)" : ")");
   }
 
@@ -217,7 +214,7 @@ class GraphPrinter {
       return list_text(*bools, [](bool b) { return b ? "True" : "False"; });
     if (auto* strings = arg.get<std::vector<std::string>>()) return list_text(*strings, python_string);
     if (auto* op = arg.get<OperatorName>()) return op->name;
-    if (auto* c = arg.get<std::complex<double>>()) return text("(", c->real(), "+", c->imag(), "j)");
+    if (auto* c = arg.get<std::complex<double>>()) return text("complex(", c->real(), ", ", c->imag(), ")");
     if (auto* items = arg.get<Arg::Items>())
       return list_text(*items, [&](const Arg& item) { return arg_text(item, reads); });
     if (auto* subgraph = arg.get<Subgraph>()) {
