@@ -20,15 +20,18 @@ import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from programs import programs  # noqa: E402
-from reference import run, to_numpy, user_inputs  # noqa: E402
+from reference import dtype_name, run, to_numpy, user_inputs  # noqa: E402
 from strip import check_no_paths, strip_program  # noqa: E402
 
 
 def with_errors(program, inputs, mixed, gradient):
-    own = run(program, inputs, False, gradient)
+    """The reference arrays, and what is known of each."""
+    results = run(program, inputs, False, gradient)
+    dtypes = {key: dtype_name(value) for key, value in results.items()}
+    own = {key: to_numpy(value) for key, value in results.items()}
     if mixed:
-        return own, {key: {"dtype": str(value.dtype), "error": None} for key, value in own.items()}
-    exact = run(program, inputs, True, gradient)
+        return own, {key: {"dtype": dtypes[key], "error": None} for key in own}
+    exact = {key: to_numpy(value) for key, value in run(program, inputs, True, gradient).items()}
     assert own.keys() == exact.keys(), (own.keys(), exact.keys())
     errors = {}
     for key, value in own.items():
@@ -36,7 +39,7 @@ def with_errors(program, inputs, mixed, gradient):
         if not floating:
             assert numpy.array_equal(value, exact[key]), key
         difference = float(numpy.abs(value - exact[key]).max()) if floating and value.size else 0.0
-        errors[key] = {"dtype": str(value.dtype), "error": difference}
+        errors[key] = {"dtype": dtypes[key], "error": difference}
     return exact, errors
 
 

@@ -52,6 +52,11 @@ def identity(tensor):
     return (tensor.untyped_storage().data_ptr() or id(tensor), tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
 
 
+def dtype_name(value):
+    """As in PyTorch, without "torch."; bfloat16 is stored as float32 in npz but called by its name."""
+    return str(value.dtype).removeprefix("torch.") if isinstance(value, torch.Tensor) else type(value).__name__
+
+
 def to_numpy(value):
     if isinstance(value, torch.Tensor):
         value = value.detach()
@@ -114,12 +119,12 @@ def run(program, inputs, double, gradient):
         if written and not key.startswith("constant_tensor."):
             results[key] = value
     if not gradient:
-        return {key: to_numpy(value) for key, value in results.items()}
+        return results
     first = results.get("output_0")
     if not (isinstance(first, torch.Tensor) and first.requires_grad and first.is_floating_point()):
         return {}
     found = torch.autograd.grad(first, list(leaves.values()), torch.ones_like(first), allow_unused=True)
-    return {f"grad.{name}": to_numpy(value) for name, value in zip(leaves, found) if value is not None}
+    return {f"grad.{name}": value for name, value in zip(leaves, found) if value is not None}
 
 
 class Leaf(torch.autograd.Function):

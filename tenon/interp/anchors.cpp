@@ -1,0 +1,250 @@
+#include "tenon/interp/anchors.h"
+
+#include <vector>
+
+#include "tenon/base/error.h"
+#include "tenon/templates/attention.h"
+#include "tenon/templates/convolution.h"
+#include "tenon/templates/gemm.h"
+#include "tenon/templates/scan.h"
+#include "tenon/templates/sort.h"
+
+namespace tenon::interp {
+namespace {
+
+using loop::Operand;
+
+struct Runner {
+  const loop::Program& program;
+  std::byte* const* buffers;
+
+  DType dtype(const Operand& o) const { return program.buffers[o.buffer].dtype; }
+  template <class T>
+  T* data(const Operand& o) const { return reinterpret_cast<T*>(buffers[o.buffer]) + o.offset.as_int(); }
+
+  // f(T) with the operand's element type.
+  template <class F>
+  void with(const Operand& o, F&& f) const {
+    switch (dtype(o)) {
+      case DType::f32: f(float{}); return;
+      case DType::f64: f(double{}); return;
+      case DType::i64: f(int64_t{}); return;
+      default: fail_internal(Check(false).at, text("an anchor over ", dtype(o)));
+    }
+  }
+  template <class F>
+  void with_float(const Operand& o, F&& f) const {
+    with(o, [&](auto type) {
+      if constexpr (std::is_same_v<decltype(type), int64_t>) fail("this operation needs floating point tensors, got i64");
+      else f(type);
+    });
+  }
+
+  void operator()(const loop::Stage&) const { unreachable(); }
+
+  void operator()(const loop::Gemm& g) const {
+    with(g.out, [&](auto type) {
+      using T = decltype(type);
+      templates::GemmArgs<T> a;
+      a.batch = g.out.sizes[0].as_int();
+      a.m = g.out.sizes[1].as_int();
+      a.n = g.out.sizes[2].as_int();
+      a.k = g.a.sizes[2].as_int();
+      auto strides = [](const Operand& o, int64_t& batch, int64_t& row, int64_t& col) {
+        batch = o.strides[0].as_int();
+        row = o.strides[1].as_int();
+        col = o.strides[2].as_int();
+      };
+      a.a = data<T>(g.a);
+      a.b = data<T>(g.b);
+      a.c = data<T>(g.out);
+      strides(g.a, a.a_batch, a.a_row, a.a_col);
+      strides(g.b, a.b_batch, a.b_row, a.b_col);
+      strides(g.out, a.c_batch, a.c_row, a.c_col);
+      a.alpha = static_cast<T>(g.alpha);
+      a.beta = static_cast<T>(g.beta);
+      templates::gemm(a);
+    });
+  }
+
+  template <class T>
+  templates::Volume<T> volume(const Operand& o) const {
+    templates::Volume<T> v;
+    v.data = data<std::remove_const_t<T>>(o);
+    size_t spatial = o.sizes.size() - 2;
+    v.stride[0] = o.strides[0].as_int();
+    v.stride[1] = o.strides[1].as_int();
+    for (size_t i = 0; i < spatial; ++i) v.stride[2 + 3 - spatial + i] = o.strides[2 + i].as_int();
+    return v;
+  }
+
+  void operator()(const loop::Convolution& c) const {
+    templates::ConvShape s;
+    size_t spatial = c.stride.size(), first = 3 - spatial;
+    s.batch = c.x.sizes[0].as_int();
+    s.in_channels = c.x.sizes[1].as_int();
+    s.out_channels = c.y.sizes[1].as_int();
+    s.groups = c.groups.as_int();
+    s.transposed = c.transposed;
+    for (size_t i = 0; i < spatial; ++i) {
+      s.in[first + i] = c.x.sizes[2 + i].as_int();
+      s.out[first + i] = c.y.sizes[2 + i].as_int();
+      s.kernel[first + i] = c.w.sizes[2 + i].as_int();
+      s.stride[first + i] = c.stride[i].as_int();
+      s.padding[first + i] = c.padding[i].as_int();
+      s.dilation[first + i] = c.dilation[i].as_int();
+    }
+    with_float(c.y, [&](auto type) {
+      using T = decltype(type);
+      switch (c.part) {
+        case loop::ConvPart::forward:
+          templates::convolution<T>(s, volume<const T>(c.x), volume<const T>(c.w), nullptr, volume<T>(c.y));
+          return;
+        case loop::ConvPart::input_gradient:
+          templates::convolution_input_gradient<T>(s, volume<const T>(c.y), volume<const T>(c.w), volume<T>(c.x));
+          return;
+        case loop::ConvPart::weight_gradient:
+          templates::convolution_weight_gradient<T>(s, volume<const T>(c.x), volume<const T>(c.y), volume<T>(c.w));
+          return;
+      }
+    });
+  }
+
+  template <class T>
+  templates::Heads<T> heads(const Operand& o) const {
+    templates::Heads<T> h;
+    h.data = data<std::remove_const_t<T>>(o);
+    for (size_t i = 0; i < 4; ++i) h.stride[i] = o.strides[i].as_int();
+    return h;
+  }
+
+  template <class T, class A>
+  templates::AttentionArgs<T> attention_args(const A& a) const {
+    templates::AttentionArgs<T> args;
+    args.batch = a.q.sizes[0].as_int();
+    args.heads = a.q.sizes[1].as_int();
+    args.key_heads = a.k.sizes[1].as_int();
+    args.queries = a.q.sizes[2].as_int();
+    args.keys = a.k.sizes[2].as_int();
+    args.width = a.q.sizes[3].as_int();
+    args.value_width = a.v.sizes[3].as_int();
+    args.q = heads<const T>(a.q);
+    args.k = heads<const T>(a.k);
+    args.v = heads<const T>(a.v);
+    args.scale = static_cast<T>(a.scale);
+    args.causal = a.causal;
+    if (a.has_mask) {
+      if (dtype(a.mask) == DType::boolean) args.keep = data<unsigned char>(a.mask);
+      else args.mask = data<T>(a.mask);
+      for (size_t i = 0; i < 4; ++i) args.mask_stride[i] = a.mask.strides[i].as_int();
+    }
+    return args;
+  }
+
+  void operator()(const loop::Attention& a) const {
+    with_float(a.out, [&](auto type) {
+      using T = decltype(type);
+      int64_t strides[3];
+      for (size_t i = 0; i < 3; ++i) strides[i] = a.logsumexp.strides[i].as_int();
+      templates::attention<T>(attention_args<T>(a), heads<T>(a.out), data<T>(a.logsumexp), strides);
+    });
+  }
+
+  void operator()(const loop::AttentionGradient& a) const {
+    with_float(a.out, [&](auto type) {
+      using T = decltype(type);
+      templates::AttentionGradient<T> g;
+      g.out_gradient = heads<const T>(a.grad);
+      g.out = heads<const T>(a.out);
+      g.logsumexp = data<T>(a.logsumexp);
+      for (size_t i = 0; i < 3; ++i) g.logsumexp_stride[i] = a.logsumexp.strides[i].as_int();
+      g.q = heads<T>(a.grad_q);
+      g.k = heads<T>(a.grad_k);
+      g.v = heads<T>(a.grad_v);
+      templates::attention_gradient<T>(attention_args<T>(a), g);
+    });
+  }
+
+  // A strided operand as contiguous memory: itself where it is, else copied in or out.
+  template <class T, class F>
+  void elements(const Operand& o, F&& f) const {
+    SmallVector<int64_t, 6> at(o.sizes.size(), 0);
+    int64_t total = count(o.sizes).is_int() ? count(o.sizes).as_int() : 0;
+    T* base = data<T>(o);
+    for (int64_t i = 0; i < total; ++i) {
+      int64_t offset = 0;
+      for (size_t d = 0; d < at.size(); ++d) offset += at[d] * o.strides[d].as_int();
+      f(i, base[offset]);
+      for (size_t d = at.size(); d-- > 0;) {
+        if (++at[d] < o.sizes[d].as_int()) break;
+        at[d] = 0;
+      }
+    }
+  }
+  template <class T>
+  std::vector<T> dense(const Operand& o) const {
+    std::vector<T> out(static_cast<size_t>(count(o.sizes).as_int()));
+    elements<T>(o, [&](int64_t i, T& x) { out[static_cast<size_t>(i)] = x; });
+    return out;
+  }
+  template <class T>
+  void put(const std::vector<T>& values, const Operand& o) const {
+    elements<T>(o, [&](int64_t i, T& x) { x = values[static_cast<size_t>(i)]; });
+  }
+  static templates::Lines lines(const Operand& o, size_t dim) {
+    int64_t outer = 1, inner = 1;
+    for (size_t i = 0; i < o.sizes.size(); ++i) (i < dim ? outer : inner) *= i == dim ? 1 : o.sizes[i].as_int();
+    return templates::Lines::contiguous(outer, o.sizes.empty() ? 1 : o.sizes[dim].as_int(), inner);
+  }
+
+  void operator()(const loop::Sort& s) const {
+    with(s.in, [&](auto type) {
+      using T = decltype(type);
+      std::vector<T> in = dense<T>(s.in), values(in.size());
+      std::vector<int64_t> indices(in.size());
+      if (!in.empty()) templates::sort<T>(in.data(), lines(s.in, s.dim), values.data(), indices.data(), lines(s.values, s.dim), s.descending);
+      put(values, s.values);
+      put(indices, s.indices);
+    });
+  }
+
+  void operator()(const loop::TopK& s) const {
+    with(s.in, [&](auto type) {
+      using T = decltype(type);
+      std::vector<T> in = dense<T>(s.in), values(static_cast<size_t>(count(s.values.sizes).as_int()));
+      std::vector<int64_t> indices(values.size());
+      if (!values.empty()) templates::topk<T>(in.data(), lines(s.in, s.dim), values.data(), indices.data(), lines(s.values, s.dim), s.largest, s.sorted);
+      put(values, s.values);
+      put(indices, s.indices);
+    });
+  }
+
+  void operator()(const loop::Scan& s) const {
+    with(s.in, [&](auto type) {
+      using T = decltype(type);
+      std::vector<T> in = dense<T>(s.in), out(in.size());
+      std::vector<int64_t> indices(s.has_indices ? in.size() : 0);
+      templates::Lines l = lines(s.in, s.dim);
+      if (!in.empty()) switch (s.kind) {
+        case loop::ScanKind::sum: templates::cumsum<T>(in.data(), l, out.data(), l); break;
+        case loop::ScanKind::product: templates::cumprod<T>(in.data(), l, out.data(), l); break;
+        case loop::ScanKind::max: templates::cummax<T>(in.data(), l, out.data(), indices.data(), l); break;
+        case loop::ScanKind::min: templates::cummin<T>(in.data(), l, out.data(), indices.data(), l); break;
+        case loop::ScanKind::logsumexp:
+          if constexpr (std::is_same_v<T, int64_t>) fail("logcumsumexp needs a floating point tensor");
+          else templates::logcumsumexp<T>(in.data(), l, out.data(), l);
+          break;
+      }
+      put(out, s.out);
+      if (s.has_indices) put(indices, s.indices);
+    });
+  }
+};
+
+}  // namespace
+
+void run_anchor(const loop::Program& program, const loop::Step& step, std::byte* const* buffers) {
+  std::visit(Runner{program, buffers}, step);
+}
+
+}  // namespace tenon::interp

@@ -1,0 +1,12 @@
+// From a graph to stages and anchors, through the rules of its operators.
+#pragma once
+#include "tenon/graph/graph.h"
+#include "tenon/loop/program.h"
+
+namespace tenon {
+
+/// The stages of a functional graph, in order, over one buffer per value. A view is a buffer that lies within its base's. Nodes
+/// that need more than stages (library calls, assertions) are refused by name.
+loop::Program lower(const GraphBody& graph);
+
+}  // namespace tenon

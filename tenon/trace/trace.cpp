@@ -1,0 +1,107 @@
+#include "tenon/trace/trace.h"
+
+#include "tenon/ops/create.h"
+#include "tenon/ops/infer.h"
+#include "tenon/ops/known.h"
+
+namespace tenon {
+
+Tensor Tracer::tensor(Value v) const { return v ? Tensor(graph_.values[v.id].meta, &graph_, v.id) : Tensor(); }
+
+Value Tracer::value(const Tensor& t) {
+  if (!t) return {};
+  if (t.is_traced()) {
+    expect(t.impl()->graph == &graph_, "a tensor of one graph used in another");
+    return {t.impl()->value};
+  }
+  expect(t.rank() == 0, "a tensor with data, ", t.meta(), ", used in a graph that is being built");
+  CallArg number = is_floating(t.dtype()) ? CallArg(scalar_value(t)) : t.dtype() == DType::boolean ? CallArg(scalar_integer(t) != 0) : CallArg(scalar_integer(t));
+  CallArgs args = {CallArg(Sizes{}), number, t.dtype(), CallArg(), CallArg(), CallArg()};
+  CallResults made = call(full.op(), std::move(args));
+  return {made[0].get<Tensor>()->impl()->value};
+}
+
+Arg Tracer::arg(const CallArg& a) {
+  if (auto* t = a.get<Tensor>(); t && *t && !t->is_traced() && t->meta().wrapped_number) {   // a number stays a number
+    if (is_floating(t->dtype())) return scalar_value(*t);
+    if (t->dtype() == DType::boolean) return scalar_integer(*t) != 0;
+    return scalar_integer(*t);
+  }
+  if (auto* t = a.get<Tensor>(); t && !*t) return {};
+  return map_tensors<Value>(a, [&](const Tensor& t) { return value(t); });
+}
+
+CallArg Tracer::call_arg(const Arg& a) const {
+  if (auto* v = a.get<Value>()) {
+    if (!*v) return {};
+    const ValueInfo& info = graph_.values[v->id];
+    if (info.type != ValueType::tensor) return info.expr;   // a number the graph computes from sizes
+  }
+  return map_tensors<Tensor>(a, [&](const Value& v) { return tensor(v); });
+}
+
+CallResults Tracer::call(const Op& op, CallArgs args) {
+  Metas metas;
+  {
+    ShapesScope shapes(&graph_.shapes);
+    metas = infer_any(op, args);
+  }
+  Node node;
+  node.op = &op;
+  for (const CallArg& a : args) node.args.push_back(arg(a));
+  node.grad_enabled = grad_enabled();
+  node.phase = phase;
+  node.copy_of = copy_of;
+  if (origin) node.origin.metadata = origin->metadata;
+  std::string base(op.schema.base());
+  CallResults results;
+  size_t which = 0;
+  for (const auto& meta : metas.values) {
+    if (auto* size = meta.get<SymInt>()) {   // a number
+      Value v = add_value(graph_, {.name = base, .type = ValueType::integer, .expr = *size});
+      node.results.emplace_back(v);
+      results.emplace_back(*size);
+    } else {
+      Arg result = map_tensors<Value>(meta, [&](const TensorMeta& m) {
+        TensorMeta clean = m;
+        clean.wrapped_number = false;
+        clean.requires_grad = false;
+        return add_value(graph_, {.name = metas.values.size() > 1 ? text(base, "_", which++) : base, .meta = std::move(clean)});
+      });
+      results.push_back(map_tensors<Tensor>(result, [&](const Value& v) { return tensor(v); }));
+      node.results.push_back(std::move(result));
+    }
+  }
+  add_node(graph_, std::move(node));
+  return results;
+}
+
+Metas infer_any(const Op& op, std::span<const CallArg> args) {
+  if (op.functional) {   // an in-place form gives its argument back, an out form the tensor it wrote
+    Metas out;
+    for (size_t i = 0; i < op.schema.args.size(); ++i)
+      if (op.schema.args[i].writes) out.values.emplace_back(args[i].get<Tensor>()->meta());
+    return out;
+  }
+  if (auto metas = infer(op, args)) return *metas;
+  const OpDef* def = op.def;
+  if (op.traits.asserts) return {};
+  require(def && def->decompose, "the operator ", op.name(), " is not supported; tenon ops lists those that are");
+  // Trace what it means into a graph of its own; only the results' metas are of interest.
+  GraphBody scratch;
+  Tracer tracer(scratch);
+  CallArgs inside;
+  for (const CallArg& a : args)
+    inside.push_back(map_tensors<Tensor>(a, [&](const Tensor& t) { return t && !t.meta().wrapped_number ? tracer.tensor(add_input(scratch, "x", t.meta())) : t; }));
+  DispatchScope scope(&tracer);
+  Build build(op, inside);
+  Results results = def->decompose(build);
+  Metas metas;
+  for (const CallArg& r : results.values) {
+    if (auto* t = r.get<Tensor>(); t && !*t) metas.values.emplace_back();
+    else metas.values.push_back(map_tensors<TensorMeta>(r, [](const Tensor& t) { return t.meta(); }));
+  }
+  return metas;
+}
+
+}  // namespace tenon

@@ -1,0 +1,33 @@
+// Builds a graph by running code: every operator called becomes a node. Rules, decompositions and gradients are traced this way.
+#pragma once
+#include "tenon/graph/graph.h"
+#include "tenon/ops/op_def.h"
+
+namespace tenon {
+
+/// Appends a node for each call to a graph. Real tensors it meets become constants of the graph where they are numbers.
+class Tracer : public Dispatcher {
+ public:
+  explicit Tracer(GraphBody& graph) : graph_(graph) {}
+  CallResults call(const Op& op, CallArgs args) override;
+
+  /// A value of the graph as a tensor that rules can use.
+  Tensor tensor(Value v) const;
+  /// The value behind a tensor of this graph; a real number becomes a node that makes it.
+  Value value(const Tensor& t);
+  Arg arg(const CallArg& arg);                 // over values
+  CallArg call_arg(const Arg& arg) const;      // over tensors
+  GraphBody& graph() { return graph_; }
+
+  Phase phase = Phase::forward;   // marks the nodes that are appended
+  NodeId copy_of = no_id;
+  const Origin* origin = nullptr;
+
+ private:
+  GraphBody& graph_;
+};
+
+/// The metas of a call's results: by the op's rule, by its kind, or by tracing a composite's meaning.
+Metas infer_any(const Op& op, std::span<const CallArg> args);
+
+}  // namespace tenon
