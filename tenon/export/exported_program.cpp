@@ -36,7 +36,8 @@ const NamedTensor* ExportedProgram::find_state(std::string_view wanted) const {
 }
 
 Tensor ExportedProgram::tensor_of(const InputSpec& spec) const {
-  // A buffer that is not persistent and a parameter may bear the same name in a damaged file only; the verifier sees to that.
+  // A buffer that is not persistent and a parameter may bear the same name in a damaged file only; the verifier sees to
+  // that.
   const NamedTensor* found = find_state(spec.target);
   expect(found != nullptr, "no tensor ", quoted(spec.target), " in the program's state");
   return found->tensor;

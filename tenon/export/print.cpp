@@ -46,23 +46,29 @@ std::string python_string(std::string_view s) {
 }
 
 struct Operator {
-  std::string_view name, form;   // form: " + " between two operands, or a prefix
+  std::string_view name, form;  // form: " + " between two operands, or a prefix
 };
 constexpr Operator operators[] = {
-    {"add", " + "},  {"sub", " - "},  {"mul", " * "},     {"truediv", " / "}, {"floordiv", " // "}, {"mod", " % "},
-    {"pow", " ** "}, {"eq", " == "},  {"ne", " != "},     {"lt", " < "},      {"le", " <= "},       {"gt", " > "},
-    {"ge", " >= "},  {"and_", " & "}, {"or_", " | "},     {"xor", " ^ "},     {"lshift", " << "},   {"rshift", " >> "},
+    {"add", " + "},  {"sub", " - "},  {"mul", " * "},  {"truediv", " / "}, {"floordiv", " // "}, {"mod", " % "},
+    {"pow", " ** "}, {"eq", " == "},  {"ne", " != "},  {"lt", " < "},      {"le", " <= "},       {"gt", " > "},
+    {"ge", " >= "},  {"and_", " & "}, {"or_", " | "},  {"xor", " ^ "},     {"lshift", " << "},   {"rshift", " >> "},
     {"neg", "-"},    {"pos", "+"},    {"invert", "~"},
 };
 
 // Names that mean something in Python or in the printed code: an input of such a name is given another one inside.
-constexpr std::string_view reserved_names = " "
+constexpr std::string_view reserved_names =
+    " "
     "False None True abs aiter all and anext any as ascii assert async await bin bool break breakpoint bytearray bytes "
-    "callable chr class classmethod compile complex continue copyright credits def del delattr device dict dir divmod elif "
-    "else enumerate eval except exec exit filter finally float for format from frozenset fx_pytree getattr global globals "
-    "hasattr hash help hex id if import in inf input int is isinstance issubclass iter lambda len license list locals map "
-    "max memoryview min nan next nonlocal not object oct open or ord pass pow print property pytree quit raise range repr "
-    "return reversed round set setattr slice sorted staticmethod str sum super torch try tuple type vars while with yield "
+    "callable chr class classmethod compile complex continue copyright credits def del delattr device dict dir divmod "
+    "elif "
+    "else enumerate eval except exec exit filter finally float for format from frozenset fx_pytree getattr global "
+    "globals "
+    "hasattr hash help hex id if import in inf input int is isinstance issubclass iter lambda len license list locals "
+    "map "
+    "max memoryview min nan next nonlocal not object oct open or ord pass pow print property pytree quit raise range "
+    "repr "
+    "return reversed round set setattr slice sorted staticmethod str sum super torch try tuple type vars while with "
+    "yield "
     "zip ";
 
 bool is_reserved(const std::string& name) { return reserved_names.find(text(" ", name, " ")) != reserved_names.npos; }
@@ -103,15 +109,15 @@ std::string annotation_text(const std::string& custom) {
     }
     return out.size() > 1 ? text(" Annotation: ", out, "}") : "";
   } catch (const Error&) {
-    return "";   // free text of the file: nothing to show where it is no JSON
+    return "";  // free text of the file: nothing to show where it is no JSON
   }
 }
 
 // One assignment of the printed function.
 struct Line {
   std::string name, annotation, expression;
-  std::vector<std::string> reads;   // in order, each once
-  const Origin* origin = nullptr;   // whose comment stands before it
+  std::vector<std::string> reads;  // in order, each once
+  const Origin* origin = nullptr;  // whose comment stands before it
 };
 
 class GraphPrinter {
@@ -133,12 +139,14 @@ class GraphPrinter {
     out += "):\n";
     print_lines(out, indent + "        ");
     out += text(indent, "        return ", result_text(), "\n\n");
-    for (const Subgraph* subgraph : subgraphs_) GraphPrinter(*subgraph->body, subgraph->name, nullptr).print(out, indent + "    ");
+    for (const Subgraph* subgraph : subgraphs_)
+      GraphPrinter(*subgraph->body, subgraph->name, nullptr).print(out, indent + "    ");
   }
 
  private:
   std::string annotation(const ValueInfo& info) {
-    if (info.type == ValueType::tensor) return text(": \"", short_name(info.meta.dtype), sizes_text(info.meta.sizes), "\"");
+    if (info.type == ValueType::tensor)
+      return text(": \"", short_name(info.meta.dtype), sizes_text(info.meta.sizes), "\"");
     bool constant = info.expr.is_int() || info.expr.is(sym::Kind::real) || info.expr.is(sym::Kind::boolean);
     return constant ? "" : text(": \"Sym(", sym::to_infix(info.expr), ")\"");
   }
@@ -149,12 +157,9 @@ class GraphPrinter {
   }
 
   std::string result_text() {
-    std::vector<std::string> ignored;
-    if (graph_.single_tensor_return && graph_.outputs.size() == 1) return arg_text(graph_.outputs[0], ignored);
+    if (graph_.single_tensor_return && graph_.outputs.size() == 1) return arg_text(graph_.outputs[0], returned_);
     std::string out = "(";
-    for (size_t i = 0; i < graph_.outputs.size(); ++i) {
-      out += (i ? ", " : "") + arg_text(graph_.outputs[i], returned_);
-    }
+    for (size_t i = 0; i < graph_.outputs.size(); ++i) out += (i ? ", " : "") + arg_text(graph_.outputs[i], returned_);
     return out + (graph_.outputs.size() == 1 ? ",)" : ")");
   }
 
@@ -201,14 +206,17 @@ class GraphPrinter {
     if (auto* device = arg.get<Device>())
       return device->index < 0 ? text("device(type='", device->type, "')")
                                : text("device(type='", device->type, "', index=", device->index, ")");
-    if (auto* list = arg.get<std::vector<Value>>()) return list_text(*list, [&](Value v) { return value_text(v, reads); });
+    if (auto* list = arg.get<std::vector<Value>>())
+      return list_text(*list, [&](Value v) { return value_text(v, reads); });
     if (auto* sizes = arg.get<Sizes>()) return sizes_text(*sizes);
     if (auto* floats = arg.get<std::vector<double>>()) return list_text(*floats, [](double d) { return text(d); });
-    if (auto* bools = arg.get<std::vector<bool>>()) return list_text(*bools, [](bool b) { return b ? "True" : "False"; });
+    if (auto* bools = arg.get<std::vector<bool>>())
+      return list_text(*bools, [](bool b) { return b ? "True" : "False"; });
     if (auto* strings = arg.get<std::vector<std::string>>()) return list_text(*strings, python_string);
     if (auto* op = arg.get<OperatorName>()) return op->name;
-    if (auto* c = arg.get<std::complex<double>>()) return text("(", c->real(), "+", c->imag(), "j)");
-    if (auto* items = arg.get<Arg::Items>()) return list_text(*items, [&](const Arg& item) { return arg_text(item, reads); });
+    if (auto* c = arg.get<std::complex<double>>()) return text("complex(", c->real(), ", ", c->imag(), ")");
+    if (auto* items = arg.get<Arg::Items>())
+      return list_text(*items, [&](const Arg& item) { return arg_text(item, reads); });
     if (auto* subgraph = arg.get<Subgraph>()) {
       std::string attribute = unique(subgraph->name);
       subgraphs_.push_back(subgraph);
@@ -229,7 +237,8 @@ class GraphPrinter {
         return text(left, known.form, arg_text(node.args[1], reads));
       }
     std::vector<std::string> parts;
-    bool schema_op = starts_with(op.target, "torch.ops.") && !starts_with(op.target, "torch.ops.higher_order.") && !op.traits.unknown;
+    bool schema_op = starts_with(op.target, "torch.ops.") && !starts_with(op.target, "torch.ops.higher_order.") &&
+                     !op.traits.unknown;
     const auto& keywords = node.origin.keywords;
     size_t first_keyword = node.args.size() - std::min(node.args.size(), keywords.size());
     for (size_t i = 0; i < node.args.size(); ++i) {
@@ -240,7 +249,8 @@ class GraphPrinter {
         if (node.given == ~0ull && slot.has_default &&
             node.args[i] == map_tensors<Value>(slot.default_value, [](const Tensor&) { return Value{}; }))
           continue;
-        if (slot.keyword_only || std::find(keywords.begin(), keywords.end(), slot.name) != keywords.end()) keyword = slot.name;
+        if (slot.keyword_only || std::find(keywords.begin(), keywords.end(), slot.name) != keywords.end())
+          keyword = slot.name;
       } else if (i >= first_keyword) {
         keyword = keywords[i - first_keyword];
       }
@@ -253,9 +263,10 @@ class GraphPrinter {
   void add_node(const Node& node) {
     origin_ = &node.origin;
     Line line{.origin = &node.origin};
-    line.expression = call_text(node, line.reads);   // first: it puts the lines of subgraphs before this one
+    line.expression = call_text(node, line.reads);  // first: it puts the lines of subgraphs before this one
     bool region = starts_with(node.op->target, "torch.ops.higher_order.");
-    bool single = node.results.size() == 1 && node.results[0].is<Value>() && (!region || node.origin.hop_single_return > 0);
+    bool single =
+        node.results.size() == 1 && node.results[0].is<Value>() && (!region || node.origin.hop_single_return > 0);
     if (single) {
       const ValueInfo& info = graph_.info(*node.results[0].get<Value>());
       line.name = info.name;
@@ -263,13 +274,17 @@ class GraphPrinter {
       lines_.push_back(std::move(line));
       return;
     }
-    line.name = node.origin.name.empty() ? unique(text(node.op->schema.base(), "_", node.op->schema.overload())) : node.origin.name;
+    line.name = node.origin.name.empty() ? unique(text(node.op->schema.base(), "_", node.op->schema.overload()))
+                                         : node.origin.name;
     std::string whole = line.name;
     lines_.push_back(std::move(line));
     auto add_item = [&](Value v, size_t i) {
       if (!v) return;
-      lines_.push_back({.name = graph_.info(v).name, .annotation = annotation(graph_.info(v)),
-                        .expression = text(whole, "[", i, "]"), .reads = {whole}, .origin = &node.origin});
+      lines_.push_back({.name = graph_.info(v).name,
+                        .annotation = annotation(graph_.info(v)),
+                        .expression = text(whole, "[", i, "]"),
+                        .reads = {whole},
+                        .origin = &node.origin});
     };
     if (node.results.size() == 1 && node.results[0].is<std::vector<Value>>()) {
       const auto& list = *node.results[0].get<std::vector<Value>>();
@@ -292,15 +307,15 @@ class GraphPrinter {
         std::string_view frame = trim(frames[i - 1]);
         size_t line = frame.rfind("\", line "), in = line == frame.npos ? line : frame.find(", in ", line);
         if (!starts_with(frame, "File \"") || in == frame.npos) continue;
-        return text(start, " File: ", frame.substr(6, line - 6), ":", frame.substr(line + 8, in - line - 8), " in ", frame.substr(in + 5),
-                    ", code: ", trim(frames[i]));
+        return text(start, " File: ", frame.substr(6, line - 6), ":", frame.substr(line + 8, in - line - 8), " in ",
+                    frame.substr(in + 5), ", code: ", trim(frames[i]));
       }
     }
     return start + " No stacktrace found for following nodes";
   }
 
   void print_lines(std::string& out, const std::string& indent) {
-    result_text();   // notes what is returned: that is used to the end
+    result_text();  // notes what is returned: that is used to the end
     std::map<std::string, size_t> last_use;
     std::set<std::string> kept(returned_.begin(), returned_.end());
     std::set<std::string> read;
@@ -371,7 +386,8 @@ std::string to_text(const ExportedProgram& program) {
   std::string graph;
   GraphPrinter(program.graph.body(), "GraphModule", &program.signature).print(graph, "");
   graph.pop_back();
-  std::string out = text("ExportedProgram:\n    ", indented(graph), "\nGraph signature:\n    ", indented(signature_text(program)), "\n");
+  std::string out = text("ExportedProgram:\n    ", indented(graph), "\nGraph signature:\n    ",
+                         indented(signature_text(program)), "\n");
   out += "Range constraints: {";
   bool first = true;
   for (const auto& [key, range] : program.ranges) {

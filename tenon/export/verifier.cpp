@@ -21,7 +21,9 @@ StringMap by_name(const std::vector<NamedTensor>& tensors, std::string_view list
 class ProgramVerifier {
  public:
   explicit ProgramVerifier(const ExportedProgram& program)
-      : program_(program), graph_(program.graph.body()), state_(by_name(program.state, "weights")),
+      : program_(program),
+        graph_(program.graph.body()),
+        state_(by_name(program.state, "weights")),
         constants_(by_name(program.constants, "constants")) {}
 
   void run() {
@@ -63,14 +65,15 @@ class ProgramVerifier {
         return;
       case InputKind::constant_tensor: check_payload(spec, find(spec, constants_, "constants")); return;
       case InputKind::custom_object:
-      case InputKind::token: fail("the input ", quoted(spec.name), " is of the kind ", name(spec.kind), ", which is not supported");
+      case InputKind::token:
+        fail("the input ", quoted(spec.name), " is of the kind ", name(spec.kind), ", which is not supported");
     }
   }
 
   const NamedTensor& find(const InputSpec& spec, const StringMap& list, std::string_view list_name) {
     auto found = list.find(spec.target);
-    require(found != list.end(), "the input ", quoted(spec.name), " is ", quoted(spec.target), ", which the ", list_name,
-            " do not hold");
+    require(found != list.end(), "the input ", quoted(spec.name), " is ", quoted(spec.target), ", which the ",
+            list_name, " do not hold");
     return *found->second;
   }
 
@@ -89,7 +92,8 @@ class ProgramVerifier {
     // The stride of a dimension of size 1 says nothing.
     for (size_t i = 0; same && !empty && i < said.rank(); ++i)
       same = is.sizes[i] == SymInt(1) || !said.strides[i].is_int() || said.strides[i] == is.strides[i];
-    require(same, "the input ", quoted(spec.name), " is described as ", said, ", but ", quoted(spec.target), " is stored as ", is);
+    require(same, "the input ", quoted(spec.name), " is described as ", said, ", but ", quoted(spec.target),
+            " is stored as ", is);
   }
 
   void check_outputs() {
@@ -98,7 +102,8 @@ class ProgramVerifier {
       const OutputSpec& spec = program_.signature.outputs[i];
       bool mutation = spec.kind == OutputKind::buffer_mutation || spec.kind == OutputKind::parameter_mutation ||
                       spec.kind == OutputKind::user_input_mutation;
-      require(!mutation || !user_seen, "output ", i, " is of the kind ", name(spec.kind), " and stands behind a user output");
+      require(!mutation || !user_seen, "output ", i, " is of the kind ", name(spec.kind),
+              " and stands behind a user output");
       switch (spec.kind) {
         case OutputKind::user_output:
         case OutputKind::loss_output: user_seen = true; break;
@@ -143,7 +148,8 @@ class ProgramVerifier {
     }
     for (const Node& node : graph.nodes) {
       require(program_.dialect != "ATEN" || !node.op->writes() || node.op->traits.unknown, "the node ",
-              quoted(node.origin.name), " (", node.op->target, ") writes to its argument; programs of the dialect ATEN must not");
+              quoted(node.origin.name), " (", node.op->target,
+              ") writes to its argument; programs of the dialect ATEN must not");
       for (const Arg& arg : node.args)
         if (auto* subgraph = arg.get<Subgraph>()) check_graph(*subgraph->body);
     }
@@ -152,8 +158,8 @@ class ProgramVerifier {
   void check_symbols(SymInt expr, std::string_view value) {
     if (expr.is_int() || !seen_.insert(expr).second) return;
     for (SymInt symbol : sym::symbols_of(expr))
-      require(!symbol.traits().integer || ranged_.contains(symbol.name()), "the value ", quoted(value), " depends on the symbol ",
-              quoted(symbol.name()), ", which has no range in range_constraints");
+      require(!symbol.traits().integer || ranged_.contains(symbol.name()), "the value ", quoted(value),
+              " depends on the symbol ", quoted(symbol.name()), ", which has no range in range_constraints");
   }
 
   const ExportedProgram& program_;

@@ -145,7 +145,7 @@ class PickleWriter {
   void end_tuple();
   void begin_list();
   void end_list();
-  void begin_dict();  // then key, value, key, value
+  void begin_dict();          // then key, value, key, value
   void begin_ordered_dict();  // a collections.OrderedDict, ended by end_dict()
   void end_dict();
   void tensor(const PickledTensor& tensor);

@@ -39,8 +39,8 @@ void ZipWriter::write(std::span<const std::byte> bytes) {
 
 uint32_t ZipWriter::add(std::string_view name, std::span<const std::byte> content) {
   const char* bad = bad_zip_name(name);
-  require(bad == nullptr && name.size() < none16, "cannot write ", file_ ? quoted(file_->path(), 400) : "an archive", ": the entry name ",
-          quoted(name), " ", bad ? bad : "is too long");
+  require(bad == nullptr && name.size() < none16, "cannot write ", file_ ? quoted(file_->path(), 400) : "an archive",
+          ": the entry name ", quoted(name), " ", bad ? bad : "is too long");
   Written entry{std::string(name), content.size(), position(), crc32(content)};
   bool wide = entry.size >= none32;
   bool pytorch = style_ == ZipStyle::pytorch;

@@ -5,8 +5,9 @@
 
 namespace tenon {
 
-/// Writes a copy of the archive in which `from` has become `to` in the entry (named without the root folder; once, and it must
-/// be there). Where `from` is empty the entry's whole content is `to`; "-" as `to` leaves the entry out. Returns the path.
+/// Writes a copy of the archive in which `from` has become `to` in the entry (named without the root folder; once, and
+/// it must be there). Where `from` is empty the entry's whole content is `to`; "-" as `to` leaves the entry out.
+/// Returns the path.
 std::string edited(const std::string& file, std::string_view entry, std::string_view from, std::string_view to);
 /// The same for models/model.json.
 std::string edited_json(const std::string& file, std::string_view from, std::string_view to);

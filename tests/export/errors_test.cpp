@@ -15,8 +15,7 @@ const std::string& mlp() {
   return path;
 }
 
-#define EXPECT_SAYS(message, part) \
-  EXPECT_NE((message).find(part), std::string::npos) << "says: " << (message)
+#define EXPECT_SAYS(message, part) EXPECT_NE((message).find(part), std::string::npos) << "says: " << (message)
 
 std::string json_error(std::string_view from, std::string_view to) { return load_error(edited_json(mlp(), from, to)); }
 
@@ -42,18 +41,21 @@ TEST(BadProgram, a_value_used_before_its_definition_is_named) {
 }
 
 TEST(BadProgram, a_value_defined_twice_is_named) {
-  EXPECT_SAYS(json_error("\"outputs\": [{\"as_tensor\": {\"name\": \"gelu\"}}]", "\"outputs\": [{\"as_tensor\": {\"name\": \"linear\"}}]"),
+  EXPECT_SAYS(json_error("\"outputs\": [{\"as_tensor\": {\"name\": \"gelu\"}}]",
+                         "\"outputs\": [{\"as_tensor\": {\"name\": \"linear\"}}]"),
               "the value 'linear' is defined twice");
 }
 
 TEST(BadProgram, a_value_without_description_is_named) {
-  EXPECT_SAYS(json_error("\"sigmoid\": {\"dtype\"", "\"sigmoyd\": {\"dtype\""), "the value 'sigmoid' has no entry in tensor_values");
+  EXPECT_SAYS(json_error("\"sigmoid\": {\"dtype\"", "\"sigmoyd\": {\"dtype\""),
+              "the value 'sigmoid' has no entry in tensor_values");
 }
 
 TEST(BadProgram, a_description_without_value_is_named) {
-  EXPECT_SAYS(json_error("\"tensor_values\": {", "\"tensor_values\": {\"spare\": {\"dtype\": 7, \"sizes\": [], \"requires_grad\": false, "
-                                                 "\"device\": {\"type\": \"cpu\", \"index\": null}, \"strides\": [], "
-                                                 "\"storage_offset\": {\"as_int\": 0}, \"layout\": 7}, "),
+  EXPECT_SAYS(json_error("\"tensor_values\": {",
+                         "\"tensor_values\": {\"spare\": {\"dtype\": 7, \"sizes\": [], \"requires_grad\": false, "
+                         "\"device\": {\"type\": \"cpu\", \"index\": null}, \"strides\": [], "
+                         "\"storage_offset\": {\"as_int\": 0}, \"layout\": 7}, "),
               "describes 'spare', which no input and no node of this graph defines");
 }
 
@@ -75,7 +77,8 @@ TEST(BadProgram, a_missing_argument_is_named) {
 }
 
 TEST(BadProgram, an_argument_given_twice_is_named) {
-  EXPECT_SAYS(json_error("\"name\": \"bias\", \"arg\"", "\"name\": \"weight\", \"arg\""), "argument 'weight' is given twice");
+  EXPECT_SAYS(json_error("\"name\": \"bias\", \"arg\"", "\"name\": \"weight\", \"arg\""),
+              "argument 'weight' is given twice");
 }
 
 TEST(BadProgram, a_wrong_number_of_results_is_told) {
@@ -84,7 +87,8 @@ TEST(BadProgram, a_wrong_number_of_results_is_told) {
 }
 
 TEST(BadProgram, a_union_with_two_keys_is_refused) {
-  EXPECT_SAYS(json_error("{\"as_tensor\": {\"name\": \"p_0_weight\"}}", "{\"as_tensor\": {\"name\": \"p_0_weight\"}, \"as_int\": 1}"),
+  EXPECT_SAYS(json_error("{\"as_tensor\": {\"name\": \"p_0_weight\"}}",
+                         "{\"as_tensor\": {\"name\": \"p_0_weight\"}, \"as_int\": 1}"),
               "expected an object with one key");
 }
 
@@ -97,9 +101,11 @@ TEST(BadProgram, a_negative_size_is_told) {
 }
 
 TEST(BadProgram, placeholder_and_payload_must_agree) {
-  EXPECT_SAYS(json_error("\"p_0_weight\": {\"dtype\": 7, \"sizes\": [{\"as_int\": 9}", "\"p_0_weight\": {\"dtype\": 7, \"sizes\": [{\"as_int\": 8}"),
+  EXPECT_SAYS(json_error("\"p_0_weight\": {\"dtype\": 7, \"sizes\": [{\"as_int\": 9}",
+                         "\"p_0_weight\": {\"dtype\": 7, \"sizes\": [{\"as_int\": 8}"),
               "the input 'p_0_weight' is described as f32[8, 7], but '0.weight' is stored as f32[9, 7]");
-  EXPECT_SAYS(json_error("\"p_0_weight\": {\"dtype\": 7", "\"p_0_weight\": {\"dtype\": 8"), "is described as f64[9, 7]");
+  EXPECT_SAYS(json_error("\"p_0_weight\": {\"dtype\": 7", "\"p_0_weight\": {\"dtype\": 8"),
+              "is described as f64[9, 7]");
 }
 
 TEST(BadProgram, a_symbol_without_a_range_is_named) {
@@ -107,20 +113,25 @@ TEST(BadProgram, a_symbol_without_a_range_is_named) {
 }
 
 TEST(BadProgram, an_empty_range_is_named) {
-  EXPECT_SAYS(json_error("\"min_val\": 0, \"max_val\": null", "\"min_val\": 7, \"max_val\": 3"), "the range of 's31' is empty: from 7 to 3");
+  EXPECT_SAYS(json_error("\"min_val\": 0, \"max_val\": null", "\"min_val\": 7, \"max_val\": 3"),
+              "the range of 's31' is empty: from 7 to 3");
 }
 
 TEST(BadProgram, an_expression_is_parsed_and_never_run) {
-  EXPECT_SAYS(json_error("Symbol('s31', positive=True, integer=True)", "__import__('os').system('true')"), "models/model.json");
+  EXPECT_SAYS(json_error("Symbol('s31', positive=True, integer=True)", "__import__('os').system('true')"),
+              "models/model.json");
 }
 
 TEST(BadProgram, the_tree_of_inputs_must_match_the_signature) {
-  EXPECT_SAYS(json_error("\\\"children_spec\\\": [{\\\"type\\\": null, \\\"context\\\": null, \\\"children_spec\\\": []}]", "\\\"children_spec\\\": []"),
-              "in_spec arranges 0 inputs, but the program has 1");
+  EXPECT_SAYS(
+      json_error("\\\"children_spec\\\": [{\\\"type\\\": null, \\\"context\\\": null, \\\"children_spec\\\": []}]",
+                 "\\\"children_spec\\\": []"),
+      "in_spec arranges 0 inputs, but the program has 1");
 }
 
 TEST(BadProgram, the_tree_of_outputs_must_match_the_signature) {
-  EXPECT_SAYS(json_error("\"out_spec\": \"[1, {\\\"type\\\": null, \\\"context\\\": null,", "\"out_spec\": \"[1, {\\\"type\\\": \\\"builtins.tuple\\\", \\\"context\\\": \\\"null\\\","),
+  EXPECT_SAYS(json_error("\"out_spec\": \"[1, {\\\"type\\\": null, \\\"context\\\": null,",
+                         "\"out_spec\": \"[1, {\\\"type\\\": \\\"builtins.tuple\\\", \\\"context\\\": \\\"null\\\","),
               "out_spec arranges 0 outputs, but the program has 1");
 }
 
@@ -130,8 +141,9 @@ TEST(BadProgram, a_parameter_that_is_not_stored_is_named) {
 }
 
 TEST(BadProgram, signature_and_graph_must_speak_of_the_same_inputs) {
-  EXPECT_SAYS(json_error("{\"parameter\": {\"arg\": {\"name\": \"p_0_weight\"}, \"parameter_name\": \"0.weight\"}}, ", ""),
-              "the graph has 6 inputs, the signature 5");
+  EXPECT_SAYS(
+      json_error("{\"parameter\": {\"arg\": {\"name\": \"p_0_weight\"}, \"parameter_name\": \"0.weight\"}}, ", ""),
+      "the graph has 6 inputs, the signature 5");
 }
 
 TEST(BadProgram, an_operator_without_a_block_is_read_as_unknown) {
@@ -153,7 +165,8 @@ TEST(BadArchive, the_first_format_says_which_release_wrote_it) {
   writer.add("serialized_exported_program.json", "{}");
   writer.add("version", "8.7");
   writer.commit();
-  EXPECT_SAYS(load_error(path), "written by PyTorch 2.7; Tenon reads files of PyTorch 2.9 and later: export the model again");
+  EXPECT_SAYS(load_error(path),
+              "written by PyTorch 2.7; Tenon reads files of PyTorch 2.9 and later: export the model again");
 }
 
 TEST(BadArchive, entries_of_two_root_folders_are_refused) {
@@ -170,25 +183,31 @@ TEST(BadArchive, big_endian_files_are_refused) {
 }
 
 TEST(BadArchive, a_missing_payload_is_named) {
-  EXPECT_SAYS(load_error(edited(mlp(), "data/weights/weight_0", "", "-")), "the entry 'data/weights/weight_0' is missing");
+  EXPECT_SAYS(load_error(edited(mlp(), "data/weights/weight_0", "", "-")),
+              "the entry 'data/weights/weight_0' is missing");
 }
 
 TEST(BadArchive, pickled_weights_are_refused) {
-  EXPECT_SAYS(load_error(edited(mlp(), "data/weights/model_weights_config.json", "\"use_pickle\": false", "\"use_pickle\": true")),
+  EXPECT_SAYS(load_error(edited(mlp(), "data/weights/model_weights_config.json", "\"use_pickle\": false",
+                                "\"use_pickle\": true")),
               "holds '0.weight' as a pickle, which Tenon does not execute");
 }
 
 TEST(BadArchive, a_tensor_larger_than_its_payload_is_refused) {
-  std::string message = load_error(edited(mlp(), "data/weights/model_weights_config.json", "{\"as_int\": 9}", "{\"as_int\": 9000}"));
+  std::string message =
+      load_error(edited(mlp(), "data/weights/model_weights_config.json", "{\"as_int\": 9}", "{\"as_int\": 9000}"));
   EXPECT_SAYS(message, "'0.weight' in data/weights/weight_0");
 }
 
 TEST(BadArchive, sizes_that_overflow_are_refused) {
-  EXPECT_NE(load_error(edited(mlp(), "data/weights/model_weights_config.json", "{\"as_int\": 9}", "{\"as_int\": 4611686018427387904}")), "");
+  EXPECT_NE(load_error(edited(mlp(), "data/weights/model_weights_config.json", "{\"as_int\": 9}",
+                              "{\"as_int\": 4611686018427387904}")),
+            "");
 }
 
 TEST(BadArchive, an_empty_payload_of_absurd_size_is_refused) {
-  std::string file = edited(mlp(), "data/weights/model_weights_config.json", "{\"as_int\": 9}", "{\"as_int\": 900000000000}");
+  std::string file =
+      edited(mlp(), "data/weights/model_weights_config.json", "{\"as_int\": 9}", "{\"as_int\": 900000000000}");
   EXPECT_SAYS(load_error(edited(file, "data/weights/weight_0", "", "")), "the payload is empty");
 }
 

@@ -4,7 +4,8 @@
 
 #include <filesystem>
 
-#include "tenon/export/serde/save.h"
+#include "tenon/base/file.h"
+#include "tests/export/edited.h"
 #include "tests/export/test_ops.h"
 
 namespace tenon {
@@ -31,6 +32,23 @@ TEST(Load, reads_every_small_program_of_three_releases) {
     ASSERT_TRUE(samples);
     EXPECT_EQ(samples->leaves.size(), program.in_tree().leaves());
   }
+}
+
+TEST(Load, any_flipped_byte_gives_a_program_or_an_error) {
+  std::string good = read_file(data_path("pt2/torch-2.15/j_constants.pt2"));
+  std::string path = scratch_path("flipped.pt2");
+  size_t refused = 0;
+  for (size_t at = 0; at < good.size(); at += 29) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ (1 << at % 8));
+    write_file_atomically(path, bad);
+    try {
+      ExportedProgram program = load_exported(path, test_ops());
+      program.check_payloads();
+      program.samples();
+    } catch (const Error&) { ++refused; }
+  }
+  EXPECT_GT(refused, good.size() / 116);
 }
 
 }  // namespace

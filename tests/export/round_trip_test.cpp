@@ -63,7 +63,8 @@ TEST(RoundTrip, sample_inputs_keep_values_sharing_and_strides) {
     Tensor x = contiguous_copy(a), y = contiguous_copy(b);
     EXPECT_EQ(std::memcmp(x.bytes(), y.bytes(), x.storage()->size()), 0);
     for (size_t j = 0; j < i; ++j)
-      EXPECT_EQ(a.storage() == before->leaves[j].get<Tensor>()->storage(), b.storage() == after->leaves[j].get<Tensor>()->storage());
+      EXPECT_EQ(a.storage() == before->leaves[j].get<Tensor>()->storage(),
+                b.storage() == after->leaves[j].get<Tensor>()->storage());
   }
 }
 
@@ -91,13 +92,14 @@ TEST(RoundTrip, a_file_that_cannot_be_written_leaves_nothing_behind) {
 }
 
 TEST(TreeSpec, reads_and_writes_what_pytorch_writes) {
-  for (const char* spec : {
-           R"([1, {"type": null, "context": null, "children_spec": []}])",
-           R"([1, {"type": "builtins.dict", "context": "[\"a\", 3]", "children_spec": [{"type": null, "context": null, "children_spec": []}, {"type": null, "context": null, "children_spec": []}]}])",
-           R"([1, {"type": "collections.deque", "context": "5", "children_spec": []}])",
-           R"([1, {"type": "collections.namedtuple", "context": "my.Point", "children_spec": [{"type": null, "context": null, "children_spec": []}]}])",
-           R"([1, {"type": "collections.defaultdict", "context": {"default_factory_module": "builtins", "default_factory_name": "list", "dict_context": ["k"]}, "children_spec": [{"type": null, "context": null, "children_spec": []}]}])",
-       })
+  for (
+      const char* spec : {
+          R"([1, {"type": null, "context": null, "children_spec": []}])",
+          R"([1, {"type": "builtins.dict", "context": "[\"a\", 3]", "children_spec": [{"type": null, "context": null, "children_spec": []}, {"type": null, "context": null, "children_spec": []}]}])",
+          R"([1, {"type": "collections.deque", "context": "5", "children_spec": []}])",
+          R"([1, {"type": "collections.namedtuple", "context": "my.Point", "children_spec": [{"type": null, "context": null, "children_spec": []}]}])",
+          R"([1, {"type": "collections.defaultdict", "context": {"default_factory_module": "builtins", "default_factory_name": "list", "dict_context": ["k"]}, "children_spec": [{"type": null, "context": null, "children_spec": []}]}])",
+      })
     EXPECT_EQ(to_tree_spec(parse_tree_spec(spec)), spec);
 }
 
@@ -109,13 +111,16 @@ TEST(TreeSpec, keys_make_paths) {
 
 TEST(TreeSpec, a_tree_made_here_gets_its_context_from_its_keys) {
   Tree tree{.type = "builtins.dict", .keys = {"'a'"}, .children = {Tree{}}};
-  EXPECT_EQ(to_tree_spec(tree),
-            R"([1, {"type": "builtins.dict", "context": "[\"a\"]", "children_spec": [{"type": null, "context": null, "children_spec": []}]}])");
+  EXPECT_EQ(
+      to_tree_spec(tree),
+      R"([1, {"type": "builtins.dict", "context": "[\"a\"]", "children_spec": [{"type": null, "context": null, "children_spec": []}]}])");
 }
 
 TEST(TreeSpec, a_dict_with_too_few_keys_is_refused) {
-  EXPECT_THROW(parse_tree_spec(R"([1, {"type": "builtins.dict", "context": "[]", "children_spec": [{"type": null, "context": null, "children_spec": []}]}])"),
-               Error);
+  EXPECT_THROW(
+      parse_tree_spec(
+          R"([1, {"type": "builtins.dict", "context": "[]", "children_spec": [{"type": null, "context": null, "children_spec": []}]}])"),
+      Error);
 }
 
 TEST(Print, shows_what_pytorch_prints) {

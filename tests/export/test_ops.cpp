@@ -18,7 +18,8 @@ class TestOps : public OpTable {
         add(std::move(schema), Kind::general, target);
       }
     for (const char* name : {"add", "sub", "mul", "floordiv", "mod", "eq", "ne", "lt", "le", "gt", "ge"})
-      add(parse_schema(text("operator::", name, "(Scalar a, Scalar b) -> Scalar")), Kind::symbolic, text("_operator.", name));
+      add(parse_schema(text("operator::", name, "(Scalar a, Scalar b) -> Scalar")), Kind::symbolic,
+          text("_operator.", name));
     for (const char* name : {"wrap_with_set_grad_enabled", "cond"})
       add(Schema{.name = text("higher_order::", name)}, Kind::structural, text("torch.ops.higher_order.", name));
   }

@@ -5,6 +5,6 @@
 namespace tenon {
 
 const OpTable& test_ops();
-std::string data_path(const std::string& name);   // under tests/data
+std::string data_path(const std::string& name);  // under tests/data
 
 }  // namespace tenon

@@ -1,10 +1,9 @@
 // The JSON of a program, read, printed, written back, read again and verified.
-#include "tests/fuzz/fuzz.h"
-
 #include "tenon/export/print.h"
 #include "tenon/export/serde/load.h"
 #include "tenon/export/serde/save.h"
 #include "tests/export/test_ops.h"
+#include "tests/fuzz/fuzz.h"
 
 void tenon::fuzz(FuzzBytes bytes) {
   ExportedProgram program = read_program(as_text(bytes), "input", test_ops());
@@ -14,7 +13,7 @@ void tenon::fuzz(FuzzBytes bytes) {
   try {
     again = to_json(read_program(json, "written", test_ops()));
   } catch (const Error&) {
-    claim(false);   // what is written can be read
+    claim(false);  // what is written can be read
   }
   claim(again == json);
   verify(program);

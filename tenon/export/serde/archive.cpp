@@ -12,14 +12,15 @@ std::string_view flat_writer(std::string_view version) {
   return "2.7 or earlier";
 }
 
-constexpr std::string_view export_again = "; Tenon reads files of PyTorch 2.9 and later: export the model again with one of them";
+constexpr std::string_view export_again =
+    "; Tenon reads files of PyTorch 2.9 and later: export the model again with one of them";
 
 }  // namespace
 
 std::shared_ptr<const Archive> Archive::open(const std::string& path) {
   auto file = MappedFile::open(path);
-  require(looks_like_zip(file->bytes()), path, ": expected a .pt2 file written by torch.export.save, which is a zip archive; this ",
-          "file is not one");
+  require(looks_like_zip(file->bytes()), path,
+          ": expected a .pt2 file written by torch.export.save, which is a zip archive; this ", "file is not one");
   ZipArchive zip(file->bytes(), path);
   std::shared_ptr<Archive> archive(new Archive(std::move(file), std::move(zip)));
   archive->check_container();
@@ -30,18 +31,20 @@ void Archive::check_container() {
   require(!zip_.entries().empty(), path(), ": the archive is empty");
   if (zip_.find("serialized_exported_program.json")) {
     const ZipEntry* version = zip_.find("version");
-    fail(path(), ": the file was written by PyTorch ", flat_writer(version ? trim(zip_.content(*version)) : ""), export_again);
+    fail(path(), ": the file was written by PyTorch ", flat_writer(version ? trim(zip_.content(*version)) : ""),
+         export_again);
   }
   std::string_view first = zip_.entries()[0].name;
   size_t slash = first.find('/');
-  require(slash != std::string_view::npos, path(), ": expected a .pt2 file, all of whose entries lie in one folder; found ",
-          quoted(first), " outside of any");
+  require(slash != std::string_view::npos, path(),
+          ": expected a .pt2 file, all of whose entries lie in one folder; found ", quoted(first), " outside of any");
   root_ = first.substr(0, slash + 1);
   for (const ZipEntry& entry : zip_.entries())
     require(starts_with(entry.name, root_), path(), ": expected all entries in the folder ", quoted(root_), ", found ",
             quoted(entry.name));
   if (!find("archive_format")) {
-    require(!find("data.pkl"), path(), ": this is a file written by torch.save; expected one written by torch.export.save");
+    require(!find("data.pkl"), path(),
+            ": this is a file written by torch.save; expected one written by torch.export.save");
     fail(path(), ": expected a .pt2 file written by torch.export.save; the entry archive_format is missing");
   }
   require(trim(content("archive_format")) == "pt2", path(), ": expected the archive format pt2, found ",
@@ -49,8 +52,8 @@ void Archive::check_container() {
   require(trim(content("archive_version")) == "0", path(), ": expected archive version 0, found ",
           quoted(content("archive_version")), "; the file comes from a newer PyTorch than this Tenon knows");
   if (find("byteorder"))
-    require(trim(content("byteorder")) == "little", path(), ": expected a file of a little-endian machine, found byte order ",
-            quoted(content("byteorder")));
+    require(trim(content("byteorder")) == "little", path(),
+            ": expected a file of a little-endian machine, found byte order ", quoted(content("byteorder")));
   std::vector<std::string> models = names_in("models/");
   std::erase_if(models, [](const std::string& name) { return !ends_with(name, ".json"); });
   if (find("models/model.json")) {
@@ -60,7 +63,8 @@ void Archive::check_container() {
             find("data/aotinductor") || !names_in("data/aotinductor/").empty()
                 ? "; it is a package compiled by AOTInductor, which only PyTorch can run"
                 : "");
-    require(models.size() == 1, path(), ": expected models/model.json, found ", models.size(), " models of other names");
+    require(models.size() == 1, path(), ": expected models/model.json, found ", models.size(),
+            " models of other names");
     model_ = models[0].substr(0, models[0].size() - 5);
   }
   if (find(text("data/weights/", model_, ".pt")) && !find(text("data/weights/", model_, "_weights_config.json")))

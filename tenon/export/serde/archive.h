@@ -35,14 +35,14 @@ class Archive {
 
   std::shared_ptr<const MappedFile> file_;
   ZipArchive zip_;
-  std::string root_;    // with the slash
+  std::string root_;  // with the slash
   std::string model_;
 };
 
 enum class PayloadFolder { weights, constants };
 
-/// Tensors over the mapped file; those that share a payload share one storage. The bytes are not read: a CRC over 100 MB
-/// would be all the time it takes to open the file. The entries used are added to `unchecked`.
+/// Tensors over the mapped file; those that share a payload share one storage. The bytes are not read: a CRC over 100
+/// MB would be all the time it takes to open the file. The entries used are added to `unchecked`.
 std::vector<NamedTensor> read_payloads(const std::shared_ptr<const Archive>& archive, PayloadFolder folder,
                                        ReadContext& context, std::vector<const ZipEntry*>& unchecked);
 

@@ -10,11 +10,11 @@ struct DTypeCode {
   DType dtype;
 };
 constexpr DTypeCode dtype_codes[] = {
-    {1, DType::u8},           {2, DType::i8},           {3, DType::i16},          {4, DType::i32},
-    {5, DType::i64},          {6, DType::f16},          {7, DType::f32},          {8, DType::f64},
-    {9, DType::c32},          {10, DType::c64},         {11, DType::c128},        {12, DType::boolean},
-    {13, DType::bf16},        {28, DType::u16},         {29, DType::f8_e4m3fn},   {30, DType::f8_e5m2},
-    {31, DType::f8_e4m3fnuz}, {32, DType::f8_e5m2fnuz}, {33, DType::f8_e8m0fnu},  {34, DType::u32},
+    {1, DType::u8},           {2, DType::i8},           {3, DType::i16},         {4, DType::i32},
+    {5, DType::i64},          {6, DType::f16},          {7, DType::f32},         {8, DType::f64},
+    {9, DType::c32},          {10, DType::c64},         {11, DType::c128},       {12, DType::boolean},
+    {13, DType::bf16},        {28, DType::u16},         {29, DType::f8_e4m3fn},  {30, DType::f8_e5m2},
+    {31, DType::f8_e4m3fnuz}, {32, DType::f8_e5m2fnuz}, {33, DType::f8_e8m0fnu}, {34, DType::u32},
     {35, DType::u64},
 };
 }  // namespace
@@ -79,7 +79,8 @@ void write_float(JsonWriter& out, double value) {
 
 JsonMember read_union(Json value) {
   auto members = value.members();
-  value.require(members.size() == 1, "expected an object with one key that says what it is, found ", members.size(), " keys");
+  value.require(members.size() == 1, "expected an object with one key that says what it is, found ", members.size(),
+                " keys");
   return *members.begin();
 }
 

@@ -72,7 +72,8 @@ bool read_plain(JsonMember argument, Arg& out) {
     out = list;
   } else if (key == "as_int_lists" || key == "as_float_lists") {
     Arg::Items items;
-    for (Json item : value.items()) items.push_back(key == "as_int_lists" ? Arg(read_ints(item)) : Arg(read_floats(item)));
+    for (Json item : value.items())
+      items.push_back(key == "as_int_lists" ? Arg(read_ints(item)) : Arg(read_floats(item)));
     out = items;
   } else {
     return false;
@@ -85,7 +86,8 @@ struct Reference {
   ValueType type;
 };
 
-// A value referred to by one argument, where the key says so: {"as_tensor": {"name": "x"}}, {"as_sym_int": {"as_name": "n"}}.
+// A value referred to by one argument, where the key says so: {"as_tensor": {"name": "x"}}, {"as_sym_int": {"as_name":
+// "n"}}.
 std::optional<Reference> reference_in(JsonMember argument) {
   auto [key, value] = argument;
   if (key == "as_tensor") return Reference{value.at("name").as_string(), ValueType::tensor};
@@ -94,7 +96,8 @@ std::optional<Reference> reference_in(JsonMember argument) {
   if (key == "as_sym_float") type = ValueType::floating;
   if (key == "as_sym_bool") type = ValueType::boolean;
   if (type)
-    if (JsonMember member = read_union(value); member.key == "as_name") return Reference{member.value.as_string(), *type};
+    if (JsonMember member = read_union(value); member.key == "as_name")
+      return Reference{member.value.as_string(), *type};
   return std::nullopt;
 }
 
@@ -135,8 +138,8 @@ class GraphReader {
  private:
   // Names the values of a table that nothing defines.
   void check_tables() {
-    for (ValueType type : {ValueType::tensor, ValueType::integer, ValueType::floating, ValueType::boolean,
-                           ValueType::custom_object}) {
+    for (ValueType type :
+         {ValueType::tensor, ValueType::integer, ValueType::floating, ValueType::boolean, ValueType::custom_object}) {
       auto table = json_.given(table_of(type));
       if (!table || table->size() == counts_[static_cast<int>(type)]) continue;
       for (JsonMember member : table->members())
@@ -225,7 +228,7 @@ class GraphReader {
       return items;
     }
     if (key == "as_string_to_argument") {
-      Arg::Items items{Arg(OperatorName{"dict"})};   // a mapping: this mark, then name, value, name, value, ...
+      Arg::Items items{Arg(OperatorName{"dict"})};  // a mapping: this mark, then name, value, name, value, ...
       for (JsonMember member : value.members()) {
         items.push_back(std::string(member.key));
         items.push_back(read_argument(member.value));
@@ -324,8 +327,8 @@ class GraphReader {
       else input.require(node.origin.keywords.empty(), "a positional argument stands behind a keyword argument");
     }
     if (node.op->kind == Kind::symbolic && !node.op->schema.args.empty())
-      inputs.require(node.args.size() == node.op->schema.args.size(), "node ", label(node, node.op->target), ": expected ",
-                     node.op->schema.args.size(), " arguments, found ", node.args.size());
+      inputs.require(node.args.size() == node.op->schema.args.size(), "node ", label(node, node.op->target),
+                     ": expected ", node.op->schema.args.size(), " arguments, found ", node.args.size());
   }
 
   void read_by_schema(Node& node, Json json, Json inputs) {
@@ -335,10 +338,11 @@ class GraphReader {
     for (Json input : inputs.items()) {
       std::string_view name = input.at("name").as_string();
       int at = schema.find(name);
-      input.require(at >= 0, "node ", label(node, node.op->target), " has no argument ", quoted(name), "; its schema is ",
-                    to_text(schema));
+      input.require(at >= 0, "node ", label(node, node.op->target), " has no argument ", quoted(name),
+                    "; its schema is ", to_text(schema));
       auto bit = uint64_t{1} << at;
-      input.require(!(node.given & bit), "node ", label(node, node.op->target), ": argument ", quoted(name), " is given twice");
+      input.require(!(node.given & bit), "node ", label(node, node.op->target), ": argument ", quoted(name),
+                    " is given twice");
       node.given |= bit;
       const SchemaArg& slot = schema.args[static_cast<size_t>(at)];
       node.args[static_cast<size_t>(at)] = fitted(read_argument(input.at("arg")), slot, node, input);
@@ -365,9 +369,8 @@ class GraphReader {
     std::optional<std::string> expected;
     if (has_values) {
       // Values stand in as tensors, which coerce lets pass in every slot that may be computed.
-      CallArg call = map_tensors<Tensor>(arg, [&](Value v) {
-        return v ? Tensor(TensorMeta(), &graph_.body(), v.id) : Tensor();
-      });
+      CallArg call =
+          map_tensors<Tensor>(arg, [&](Value v) { return v ? Tensor(TensorMeta(), &graph_.body(), v.id) : Tensor(); });
       expected = coerce(call, slot);
       if (!expected && good && arg.is<Arg::Items>())
         arg = map_tensors<Value>(call, [](const Tensor& t) { return t ? Value{t.impl()->value} : Value{}; });
@@ -376,8 +379,8 @@ class GraphReader {
       expected = coerce(call, slot);
       if (!expected) arg = map_tensors<Value>(call, [](const Tensor&) { return Value{}; });
     }
-    where.require(good && !expected, "node ", label(node, node.op->target), ": argument ", quoted(slot.name), ": expected ",
-                  slot.type.text, ", got ", to_text(graph_.body(), arg));
+    where.require(good && !expected, "node ", label(node, node.op->target), ": argument ", quoted(slot.name),
+                  ": expected ", slot.type.text, ", got ", to_text(graph_.body(), arg));
     return arg;
   }
 
@@ -389,7 +392,8 @@ class GraphReader {
       if (type.list) good = result.is<std::vector<Value>>() || result.is_none();
       else if (auto* v = result.get<Value>()) good = fits(graph_->info(*v).type, type.kind);
       else good = result.is_none() || result.is_number();
-      if (type.kind == TypeKind::tensor && result.is<Value>()) good &= graph_->info(*result.get<Value>()).type == ValueType::tensor;
+      if (type.kind == TypeKind::tensor && result.is<Value>())
+        good &= graph_->info(*result.get<Value>()).type == ValueType::tensor;
       outputs[i].require(good, "node ", label(node, target), ": expected ", type.text, " as result ", i);
     }
   }
@@ -408,9 +412,7 @@ SymInt read_expression(Json json, ReadContext& context) {
     SymInt value;
     try {
       value = sym::parse(expression);
-    } catch (const Error& error) {
-      json.fail(error.what());
-    }
+    } catch (const Error& error) { json.fail(error.what()); }
     found = context.expressions.emplace(std::move(expression), value).first;
   }
   if (found->second.is_symbol())
@@ -431,7 +433,7 @@ SymInt read_symbolic(Json value, ReadContext& context) {
 }
 
 TensorMeta read_tensor_meta(Json json, ReadContext& context) {
-  constexpr size_t max_rank = 64;   // PyTorch's own limit
+  constexpr size_t max_rank = 64;  // PyTorch's own limit
   TensorMeta meta;
   meta.dtype = read_dtype(json.at("dtype"));
   for (Json size : json.at("sizes").items()) {
@@ -439,7 +441,8 @@ TensorMeta read_tensor_meta(Json json, ReadContext& context) {
     if (auto number = meta.sizes.back().constant()) size.require(*number >= 0, "a size is negative: ", *number);
   }
   for (Json stride : json.at("strides").items()) meta.strides.push_back(read_symbolic(stride, context));
-  json.require(meta.rank() <= max_rank, "a tensor has ", meta.rank(), " dimensions; at most ", max_rank, " are allowed");
+  json.require(meta.rank() <= max_rank, "a tensor has ", meta.rank(), " dimensions; at most ", max_rank,
+               " are allowed");
   json.require(meta.strides.size() == meta.rank(), "expected ", meta.rank(), " strides as there are sizes, found ",
                meta.strides.size());
   if (auto offset = json.given("storage_offset")) meta.offset = read_symbolic(*offset, context);

@@ -70,7 +70,7 @@ bool all_are(const Arg::Items& items) {
 
 void write_items(WriteContext& context, const GraphBody& graph, const Arg::Items& items) {
   JsonWriter& out = context.out;
-  if (!items.empty() && items[0].is<OperatorName>()) {   // a mapping, as the reader makes it
+  if (!items.empty() && items[0].is<OperatorName>()) {  // a mapping, as the reader makes it
     out.key("as_string_to_argument");
     out.begin_object();
     for (size_t i = 1; i + 1 < items.size(); i += 2) {
@@ -80,7 +80,8 @@ void write_items(WriteContext& context, const GraphBody& graph, const Arg::Items
     out.end_object();
     return;
   }
-  bool tensors = all_are<std::vector<Value>>(items), ints = all_are<Sizes>(items), floats = all_are<std::vector<double>>(items);
+  bool tensors = all_are<std::vector<Value>>(items), ints = all_are<Sizes>(items),
+       floats = all_are<std::vector<double>>(items);
   if (items.empty()) out.key("as_tensors");
   else if (tensors) out.key("as_nested_tensors");
   else if (ints) out.key("as_int_lists");
@@ -127,7 +128,8 @@ void write_value_list(JsonWriter& out, const GraphBody& graph, const std::vector
 bool is_region(const Op& op) { return starts_with(op.target, "torch.ops.higher_order."); }
 bool has_schema(const Op& op) { return !op.traits.unknown && starts_with(op.target, "torch.ops.") && !is_region(op); }
 
-// What the expression was for the example inputs; null where a symbol had no value then, and for conditions, as in PyTorch.
+// What the expression was for the example inputs; null where a symbol had no value then, and for conditions, as in
+// PyTorch.
 void write_hint(WriteContext& context, SymInt value) {
   JsonWriter& out = context.out;
   sym::Bindings bindings;
@@ -206,14 +208,16 @@ class GraphWriter {
   void write_schema_inputs(const Node& node) {
     const Schema& schema = node.op->schema;
     auto by_keyword = [&](const SchemaArg& slot) {
-      return slot.keyword_only || std::find(node.origin.keywords.begin(), node.origin.keywords.end(), slot.name) != node.origin.keywords.end();
+      return slot.keyword_only || std::find(node.origin.keywords.begin(), node.origin.keywords.end(), slot.name) !=
+                                      node.origin.keywords.end();
     };
     auto written = [&](size_t i) {
       if (node.given != ~0ull && (node.given >> i & 1)) return true;
       const SchemaArg& slot = schema.args[i];
-      return !slot.has_default || node.args[i] != map_tensors<Value>(slot.default_value, [](const Tensor&) { return Value{}; });
+      return !slot.has_default ||
+             node.args[i] != map_tensors<Value>(slot.default_value, [](const Tensor&) { return Value{}; });
     };
-    size_t positional = 0;   // arguments before this one are written, also where they equal the default
+    size_t positional = 0;  // arguments before this one are written, also where they equal the default
     for (size_t i = 0; i < schema.args.size(); ++i)
       if (!by_keyword(schema.args[i]) && written(i)) positional = i + 1;
     for (size_t i = 0; i < schema.args.size(); ++i) {
@@ -231,13 +235,16 @@ class GraphWriter {
       size_t first_keyword = node.args.size() - std::min(node.args.size(), node.origin.keywords.size());
       for (size_t i = 0; i < node.args.size(); ++i) {
         if (i >= first_keyword) write_input(node.origin.keywords[i - first_keyword], node.args[i], true);
-        else write_input(is_region(*node.op) || i >= node.op->schema.args.size() ? "" : node.op->schema.args[i].name, node.args[i], false);
+        else
+          write_input(is_region(*node.op) || i >= node.op->schema.args.size() ? "" : node.op->schema.args[i].name,
+                      node.args[i], false);
       }
     }
     out_.end_array();
   }
 
-  // A node with one result bears its name; the others have names of their own, which a reader makes up where there are none.
+  // A node with one result bears its name; the others have names of their own, which a reader makes up where there are
+  // none.
   void write_name_of(const Node& node) {
     bool region = is_region(*node.op);
     out_.key("name");

@@ -10,7 +10,7 @@ namespace tenon::serde {
 
 struct WriteContext {
   JsonWriter& out;
-  const std::map<std::string, int64_t>& hints;   // values of the symbols for the example inputs
+  const std::map<std::string, int64_t>& hints;  // values of the symbols for the example inputs
 };
 
 void write_symbolic(WriteContext& context, SymInt value);

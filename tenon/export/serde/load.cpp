@@ -25,13 +25,12 @@ void read_ranges(ExportedProgram& program, ReadContext& context, Json ranges) {
     sym::Range range;
     if (auto low = member.value.given("min_val")) range.lo = low->as_int();
     if (auto high = member.value.given("max_val")) range.hi = high->as_int();
-    member.value.require(!range.is_empty(), "the range of ", quoted(member.key), " is empty: from ", range.lo, " to ", range.hi);
+    member.value.require(!range.is_empty(), "the range of ", quoted(member.key), " is empty: from ", range.lo, " to ",
+                         range.hi);
     program.ranges.emplace_back(member.key, range);
     try {
       context.shapes.constrain(sym::parse(member.key), range);
-    } catch (const Error& error) {
-      member.value.fail(error.what());
-    }
+    } catch (const Error& error) { member.value.fail(error.what()); }
   }
 }
 
@@ -102,7 +101,7 @@ ExportedProgram load_exported(const std::string& path, const OpTable& ops) {
   } catch (const Error& error) {
     std::string_view message = error.what();
     if (message.find(path) != message.npos) throw;
-    fail(path, ": ", message);   // the verifier and arithmetic on sizes know no file
+    fail(path, ": ", message);  // the verifier and arithmetic on sizes know no file
   }
 }
 

@@ -6,8 +6,9 @@
 
 namespace tenon {
 
-/// Reads and verifies a program written by torch.export.save of PyTorch 2.9 or later. Nothing in the file is executed. The
-/// weights are mapped and not read: call check_payloads() before using them. Errors name the file and the place in it.
+/// Reads and verifies a program written by torch.export.save of PyTorch 2.9 or later. Nothing in the file is executed.
+/// The weights are mapped and not read: call check_payloads() before using them. Errors name the file and the place in
+/// it.
 ExportedProgram load_exported(const std::string& path, const OpTable& ops);
 
 /// A program from its JSON alone, without state: what fuzzing and tests of the reader need.

@@ -7,8 +7,8 @@
 namespace tenon::serde {
 namespace {
 
-constexpr size_t made_bytes_limit = size_t{512} << 20;   // zeros and realigned copies of one folder together
-constexpr size_t alignment = 16;                         // the largest item is a c128
+constexpr size_t made_bytes_limit = size_t{512} << 20;  // zeros and realigned copies of one folder together
+constexpr size_t alignment = 16;                        // the largest item is a c128
 
 // Bytes from the start of the storage to the end of the last element; nothing where that overflows.
 std::optional<size_t> extent(const TensorMeta& meta) {
@@ -67,7 +67,8 @@ class PayloadReader {
 
   // Empty tensors, and fake ones, whose sizes are not empty: PyTorch reads those as zeros too.
   Tensor zeros(TensorMeta meta, size_t bytes, Json where) {
-    where.require(bytes <= made_bytes_limit - made_, "the payload is empty (as of a model exported without its weights), and ",
+    where.require(bytes <= made_bytes_limit - made_,
+                  "the payload is empty (as of a model exported without its weights), and ",
                   "zeros in its place would take more than ", made_bytes_limit >> 20, " MiB");
     made_ += bytes;
     auto storage = std::make_shared<Storage>(bytes);
@@ -100,7 +101,7 @@ class PayloadReader {
   ReadContext& context_;
   std::vector<const ZipEntry*>& unchecked_;
   std::map<std::string, std::shared_ptr<Storage>> storages_;
-  size_t made_ = 0;   // never above the limit
+  size_t made_ = 0;  // never above the limit
 };
 
 }  // namespace

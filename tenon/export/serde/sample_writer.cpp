@@ -32,7 +32,8 @@ class SampleWriter {
 
   std::string write() {
     walk(samples_.tree);
-    require(leaf_ == samples_.leaves.size(), "the sample inputs hold ", samples_.leaves.size(), " leaves for a tree of ", leaf_);
+    require(leaf_ == samples_.leaves.size(), "the sample inputs hold ", samples_.leaves.size(),
+            " leaves for a tree of ", leaf_);
     std::string out;
     ZipWriter zip(&out);
     zip.add("archive/data.pkl", pickle_.take());

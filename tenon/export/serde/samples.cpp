@@ -21,10 +21,10 @@ struct StorageClass {
   DType dtype;
 };
 constexpr StorageClass storage_classes[] = {
-    {"DoubleStorage", DType::f64},  {"FloatStorage", DType::f32},        {"HalfStorage", DType::f16},
-    {"BFloat16Storage", DType::bf16}, {"LongStorage", DType::i64},       {"IntStorage", DType::i32},
-    {"ShortStorage", DType::i16},   {"CharStorage", DType::i8},          {"ByteStorage", DType::u8},
-    {"BoolStorage", DType::boolean}, {"ComplexFloatStorage", DType::c64}, {"ComplexDoubleStorage", DType::c128},
+    {"DoubleStorage", DType::f64},    {"FloatStorage", DType::f32},        {"HalfStorage", DType::f16},
+    {"BFloat16Storage", DType::bf16}, {"LongStorage", DType::i64},         {"IntStorage", DType::i32},
+    {"ShortStorage", DType::i16},     {"CharStorage", DType::i8},          {"ByteStorage", DType::u8},
+    {"BoolStorage", DType::boolean},  {"ComplexFloatStorage", DType::c64}, {"ComplexDoubleStorage", DType::c128},
 };
 
 Device device_at(std::string_view location) {
@@ -44,7 +44,8 @@ class SampleReader {
       return;
     }
     value = unwrapped(value);
-    if (!tree.keys.empty() || tree.type == "builtins.dict" || tree.type == "collections.OrderedDict") walk_keys(tree, value);
+    if (!tree.keys.empty() || tree.type == "builtins.dict" || tree.type == "collections.OrderedDict")
+      walk_keys(tree, value);
     else if (auto fields = field_names(tree)) walk_fields(tree, *fields, value);
     else walk_items(tree, value);
   }
@@ -96,18 +97,17 @@ class SampleReader {
       if (!outer.root().is_string()) return std::nullopt;
       JsonDocument inner(outer.root().as_string(), "context");
       Json root = inner.root();
-      if (!root.is_array() || root.size() != 2 || !root[0].is_array() || root[0].size() != tree.children.size()) return std::nullopt;
+      if (!root.is_array() || root.size() != 2 || !root[0].is_array() || root[0].size() != tree.children.size())
+        return std::nullopt;
       std::vector<std::string> names;
       for (Json name : root[0].items()) names.emplace_back(name.as_string());
       return names;
-    } catch (const Error&) {
-      return std::nullopt;
-    }
+    } catch (const Error&) { return std::nullopt; }
   }
 
   void walk_fields(const Tree& tree, const std::vector<std::string>& names, PickleValue value) {
-    value.require(value.is(PickleKind::object) && value.state() && value.state()->is(PickleKind::dict), "expected an object of ",
-                  quoted(tree.type), " in the sample inputs, found ", value.describe());
+    value.require(value.is(PickleKind::object) && value.state() && value.state()->is(PickleKind::dict),
+                  "expected an object of ", quoted(tree.type), " in the sample inputs, found ", value.describe());
     PickleValue state = *value.state();
     for (size_t n = 0; n < names.size(); ++n) {
       bool found = false;
@@ -117,7 +117,8 @@ class SampleReader {
         found = true;
         walk(tree.children[n], item);
       }
-      value.require(found, "the sample inputs hold an object of ", quoted(tree.type), " without the field ", quoted(names[n]));
+      value.require(found, "the sample inputs hold an object of ", quoted(tree.type), " without the field ",
+                    quoted(names[n]));
     }
   }
 
@@ -135,8 +136,8 @@ class SampleReader {
     } else if (tree.type == "torch.Size") {
       good = value.is(PickleKind::tuple);
     }
-    value.require(good, "expected ", quoted(tree.type), " in the sample inputs as in_spec says, found ", value.describe(),
-                  "; Tenon cannot read objects of user classes");
+    value.require(good, "expected ", quoted(tree.type), " in the sample inputs as in_spec says, found ",
+                  value.describe(), "; Tenon cannot read objects of user classes");
     if (value.is_call("collections", "deque") && items.size() == 0 && value.args().size() >= 1) items = value.args()[0];
     value.require(items.size() == tree.children.size(), "expected ", tree.children.size(), " items (", tree.type,
                   ") in the sample inputs as in_spec says, found ", items.size());
@@ -151,12 +152,15 @@ class SampleReader {
       case PickleKind::real: return value.as_real();
       case PickleKind::string: return std::string(value.as_string());
       case PickleKind::call: return read_tensor(value.callee(), value.args());
-      default: value.fail("expected a tensor, a number, a string or None in the sample inputs, found ", value.describe());
+      default:
+        value.fail("expected a tensor, a number, a string or None in the sample inputs, found ", value.describe());
     }
   }
 
   Tensor read_tensor(PickleValue function, PickleValue args) {
-    auto is = [&](std::string_view name, size_t least) { return function.is_global("torch._utils", name) && args.size() >= least; };
+    auto is = [&](std::string_view name, size_t least) {
+      return function.is_global("torch._utils", name) && args.size() >= least;
+    };
     if (is("_rebuild_tensor_v2", 6)) {
       check_flags(args, 6);
       return rebuild(args, std::nullopt);
@@ -198,7 +202,8 @@ class SampleReader {
 
   Sizes read_sizes(PickleValue list) {
     list = unwrapped(list);
-    list.require(list.is(PickleKind::tuple) || list.is(PickleKind::list), "expected sizes or strides, found ", list.describe());
+    list.require(list.is(PickleKind::tuple) || list.is(PickleKind::list), "expected sizes or strides, found ",
+                 list.describe());
     Sizes out;
     for (size_t i = 0; i < list.size(); ++i) out.push_back(list[i].as_int());
     return out;
@@ -206,8 +211,9 @@ class SampleReader {
 
   Tensor rebuild(PickleValue args, std::optional<DType> dtype) {
     PickleValue reference = args[0];
-    reference.require(reference.is(PickleKind::persistent) && reference.id().is(PickleKind::tuple) && reference.id().size() == 5,
-                      "expected the storage of a tensor, found ", reference.describe());
+    reference.require(
+        reference.is(PickleKind::persistent) && reference.id().is(PickleKind::tuple) && reference.id().size() == 5,
+        "expected the storage of a tensor, found ", reference.describe());
     PickleValue id = reference.id();
     PickleValue type = id[1];
     std::optional<DType> stored;
@@ -255,13 +261,15 @@ std::optional<SampleInputs> read_samples(const std::shared_ptr<const Archive>& a
   const ZipEntry* entry = archive->find(name);
   if (!entry || entry->size == 0) return std::nullopt;
   std::string subject = text(archive->path(), ": ", name);
-  auto inner = std::make_shared<SampleArchive>(SampleArchive{archive, ZipArchive(archive->zip().bytes(*entry), subject), ""});
+  auto inner =
+      std::make_shared<SampleArchive>(SampleArchive{archive, ZipArchive(archive->zip().bytes(*entry), subject), ""});
   require(!inner->zip.entries().empty(), subject, ": the archive is empty");
   std::string_view first = inner->zip.entries()[0].name;
   require(first.find('/') != std::string_view::npos, subject, ": expected a file written by torch.save");
   inner->root = first.substr(0, first.find('/') + 1);
   const ZipEntry* order = inner->zip.find(inner->root + "byteorder");
-  require(!order || trim(inner->zip.content(*order)) == "little", subject, ": expected a file of a little-endian machine");
+  require(!order || trim(inner->zip.content(*order)) == "little", subject,
+          ": expected a file of a little-endian machine");
   const ZipEntry* pickle = inner->zip.find(inner->root + "data.pkl");
   require(pickle, subject, ": the entry data.pkl is missing");
   PickleDocument document(inner->zip.bytes(*pickle), subject);
@@ -272,7 +280,8 @@ std::optional<SampleInputs> read_samples(const std::shared_ptr<const Archive>& a
 
 }  // namespace
 
-std::function<std::optional<SampleInputs>()> sample_reader(std::shared_ptr<const Archive> archive, const ExportedProgram& program) {
+std::function<std::optional<SampleInputs>()> sample_reader(std::shared_ptr<const Archive> archive,
+                                                           const ExportedProgram& program) {
   return [archive = std::move(archive), tree = program.in_tree()] { return read_samples(archive, tree); };
 }
 

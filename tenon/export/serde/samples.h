@@ -11,7 +11,8 @@
 namespace tenon::serde {
 
 /// Reads the samples of an archive when called: see ExportedProgram::samples. Of the program it keeps the tree only.
-std::function<std::optional<SampleInputs>()> sample_reader(std::shared_ptr<const Archive> archive, const ExportedProgram& program);
+std::function<std::optional<SampleInputs>()> sample_reader(std::shared_ptr<const Archive> archive,
+                                                           const ExportedProgram& program);
 
 /// The torch.save file that holds these samples; storages are shared in it as the tensors share them.
 std::string write_samples(const SampleInputs& samples);

@@ -77,7 +77,9 @@ void write_output_spec(WriteContext& context, const GraphBody& graph, const Outp
       write_argument(context, graph, spec.arg);
       break;
     case OutputKind::loss_output: write_spec(out, "loss_output", value_name(), "", ""); break;
-    case OutputKind::buffer_mutation: write_spec(out, "buffer_mutation", value_name(), "buffer_name", spec.target); break;
+    case OutputKind::buffer_mutation:
+      write_spec(out, "buffer_mutation", value_name(), "buffer_name", spec.target);
+      break;
     case OutputKind::parameter_mutation:
       write_spec(out, "parameter_mutation", value_name(), "parameter_name", spec.target);
       break;
@@ -207,7 +209,8 @@ void write_payloads(ArchiveWriter& archive, const std::vector<NamedTensor>& tens
   std::map<std::pair<const Storage*, DType>, size_t> group_of;
   std::vector<std::vector<const NamedTensor*>> groups;
   for (const NamedTensor& t : tensors) {
-    const Storage* storage = t.tensor.storage()->size() ? t.tensor.storage().get() : nullptr;   // empty ones share one file
+    const Storage* storage =
+        t.tensor.storage()->size() ? t.tensor.storage().get() : nullptr;  // empty ones share one file
     auto [group, fresh] = group_of.try_emplace({storage, t.tensor.dtype()}, groups.size());
     if (fresh) groups.emplace_back();
     groups[group->second].push_back(&t);

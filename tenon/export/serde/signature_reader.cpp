@@ -100,8 +100,8 @@ Signature read_signature(Json json, const GraphBody& graph, const Names& names) 
   Json outputs = json.at("output_specs");
   inputs.require(inputs.size() == graph.inputs.size(), "the graph has ", graph.inputs.size(), " inputs, the signature ",
                  inputs.size());
-  outputs.require(outputs.size() == graph.outputs.size(), "the graph has ", graph.outputs.size(), " outputs, the signature ",
-                  outputs.size());
+  outputs.require(outputs.size() == graph.outputs.size(), "the graph has ", graph.outputs.size(),
+                  " outputs, the signature ", outputs.size());
   for (Json input : inputs.items()) {
     InputSpec spec = read_input(input, graph, names);
     size_t at = signature.inputs.size();
@@ -112,8 +112,8 @@ Signature read_signature(Json json, const GraphBody& graph, const Names& names) 
   for (Json output : outputs.items()) {
     OutputSpec spec = read_output(output, names);
     size_t at = signature.outputs.size();
-    output.require(same(spec.arg, graph.outputs[at]), "output ", at, " of the graph is ", to_text(graph, graph.outputs[at]),
-                   ", but the signature speaks of ", to_text(graph, spec.arg));
+    output.require(same(spec.arg, graph.outputs[at]), "output ", at, " of the graph is ",
+                   to_text(graph, graph.outputs[at]), ", but the signature speaks of ", to_text(graph, spec.arg));
     signature.outputs.push_back(std::move(spec));
   }
   return signature;

@@ -9,8 +9,8 @@
 namespace tenon {
 namespace {
 
-// A Tree keeps a context as JSON text. Default contexts are JSON inside a JSON string, "[\"a\"]"; a namedtuple has a plain
-// string, a defaultdict an object.
+// A Tree keeps a context as JSON text. Default contexts are JSON inside a JSON string, "[\"a\"]"; a namedtuple has a
+// plain string, a defaultdict an object.
 void append_json(std::string& out, Json value) {
   switch (value.kind()) {
     case JsonKind::null: out += "null"; return;
@@ -47,7 +47,8 @@ void append_json(std::string& out, Json value) {
 }
 
 bool is_dict(std::string_view type) {
-  return type == "builtins.dict" || type == "collections.OrderedDict" || type == "torch.fx.immutable_collections.immutable_dict";
+  return type == "builtins.dict" || type == "collections.OrderedDict" ||
+         type == "torch.fx.immutable_collections.immutable_dict";
 }
 
 // A key as a path shows it: 'a' for text, 3 for a number, Class.member for an enum.
@@ -101,7 +102,8 @@ std::string default_context(const Tree& tree) {
   std::string out = "[";
   for (const std::string& key : tree.keys) {
     if (out.size() > 1) out += ", ";
-    if (key.size() >= 2 && key.front() == '\'') append_json_string(out, std::string_view(key).substr(1, key.size() - 2));
+    if (key.size() >= 2 && key.front() == '\'')
+      append_json_string(out, std::string_view(key).substr(1, key.size() - 2));
     else out += key;
   }
   return out + "]";

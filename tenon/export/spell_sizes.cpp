@@ -1,0 +1,138 @@
+#include "tenon/export/spell_sizes.h"
+
+#include <optional>
+
+#include "tenon/sym/print.h"
+
+namespace tenon {
+namespace {
+
+class Speller {
+ public:
+  Speller(const GraphBody& from, const OpTable& ops) : from_(from), ops_(ops), replay_(from) {}
+
+  Graph run() {
+    replay_.inputs();
+    for (const Arg& input : replay_.graph->inputs) learn(input);
+    for (const Node& node : from_.nodes) {
+      Node spelled = node;
+      for (Arg& arg : spelled.args) arg = spell(arg);
+      NodeId id = replay_.node(node);
+      Node& made = replay_.graph->nodes[id];
+      for (size_t i = 0; i < made.args.size(); ++i) made.args[i] = std::move(spelled.args[i]);
+      for (const Arg& result : made.results) learn(result);
+    }
+    for (const Arg& output : from_.outputs) replay_.graph->outputs.push_back(spell(output));
+    return std::move(replay_.graph);
+  }
+
+ private:
+  struct Place {
+    Value tensor;
+    int64_t dim;
+  };
+
+  // Numbers stand for themselves; sizes of tensors are asked for when they are needed.
+  void learn(const Arg& arg) {
+    for_each_tensor(arg, [&](Value v) {
+      if (!v) return;
+      const ValueInfo& info = replay_.graph->info(v);
+      if (info.type == ValueType::integer && !info.expr.is_int()) values_.try_emplace(info.expr, v);
+      if (info.type != ValueType::tensor) return;
+      for (size_t dim = 0; dim < info.meta.rank(); ++dim)
+        if (!info.meta.sizes[dim].is_int())
+          places_.try_emplace(info.meta.sizes[dim], Place{v, static_cast<int64_t>(dim)});
+    });
+  }
+
+  // An argument of the old graph, in terms of the new one and without expressions.
+  Arg spell(const Arg& arg) {
+    if (auto* number = arg.get<SymInt>()) return spell_number(*number);
+    if (auto* sizes = arg.get<Sizes>()) {
+      bool symbolic = false;
+      for (SymInt s : *sizes) symbolic |= !s.is_int();
+      if (!symbolic) return arg;
+      Arg::Items items;
+      for (SymInt s : *sizes) items.push_back(spell_number(s));
+      return items;
+    }
+    if (auto* items = arg.get<Arg::Items>()) {
+      Arg::Items out;
+      for (const Arg& item : *items) out.push_back(spell(item));
+      return out;
+    }
+    if (auto* subgraph = arg.get<Subgraph>())
+      return Subgraph{subgraph->name, std::shared_ptr<const GraphBody>(spell_sizes(*subgraph->body, ops_).release())};
+    return replay_.moved(arg);
+  }
+
+  Arg spell_number(SymInt number) {
+    if (number.is_int()) return number;
+    return value_of(number);
+  }
+
+  Value value_of(SymInt e) {
+    if (auto found = values_.find(e); found != values_.end()) return found->second;
+    if (auto place = places_.find(e); place != places_.end())
+      return compute(e, "torch.ops.aten.sym_size.int", "sym_size", {place->second.tensor, place->second.dim});
+    require(!e.is_symbol(), "the size ", sym::to_infix(e),
+            " is needed as an argument, but no input or result before it has it");
+    return compute_parts(e);
+  }
+
+  Arg part(SymInt e) { return e.is_int() ? Arg(e) : Arg(value_of(e)); }
+
+  Value compute_parts(SymInt e) {
+    auto binary = [&](std::string_view target, std::string_view name, auto join) {
+      SymInt sum = e.args()[0];
+      Arg left = part(sum);
+      std::optional<Value> last;
+      for (size_t i = 1; i < e.args().size(); ++i) {
+        SymInt next = e.args()[i];
+        Arg right = part(next);
+        sum = join(sum, next);
+        // PyTorch's operators take the computed number first.
+        if (!left.is<Value>() && right.is<Value>() && target != "_operator.pow" && target != "_operator.floordiv" &&
+            target != "_operator.mod")
+          std::swap(left, right);
+        last = compute(sum, target, name, {left, right});
+        left = *last;
+      }
+      expect(last.has_value(), "an operation on one number: ", sym::to_infix(e));
+      return *last;
+    };
+    switch (e.kind()) {
+      case sym::Kind::add: return binary("_operator.add", "sym_add", [](SymInt a, SymInt b) { return a + b; });
+      case sym::Kind::mul: return binary("_operator.mul", "sym_mul", [](SymInt a, SymInt b) { return a * b; });
+      case sym::Kind::floor_div:
+        return binary("_operator.floordiv", "sym_floordiv", [](SymInt a, SymInt b) { return sym::floor_div(a, b); });
+      case sym::Kind::mod: return binary("_operator.mod", "sym_mod", [](SymInt a, SymInt b) { return sym::mod(a, b); });
+      case sym::Kind::pow: return binary("_operator.pow", "sym_pow", [](SymInt a, SymInt b) { return sym::pow(a, b); });
+      case sym::Kind::max: return binary("torch.sym_max", "sym_max", [](SymInt a, SymInt b) { return sym::max(a, b); });
+      case sym::Kind::min: return binary("torch.sym_min", "sym_min", [](SymInt a, SymInt b) { return sym::min(a, b); });
+      default: fail("the size ", sym::to_infix(e), " cannot be written as an argument: no operators for it are known");
+    }
+  }
+
+  Value compute(SymInt e, std::string_view target, std::string_view name, Args args) {
+    if (auto found = values_.find(e); found != values_.end()) return found->second;
+    const Op* op = ops_.find(target);
+    expect(op != nullptr, "no operator ", target);
+    Value v = add_value(replay_.graph.body(), {.name = std::string(name), .type = ValueType::integer, .expr = e});
+    add_node(replay_.graph.body(), {.op = op, .args = std::move(args), .results = {v}});
+    values_.emplace(e, v);
+    return v;
+  }
+
+  const GraphBody& from_;
+  const OpTable& ops_;
+  Replay replay_;
+  std::unordered_map<SymInt, Value> values_;
+  std::unordered_map<SymInt, Place> places_;
+};
+
+}  // namespace
+
+Graph spell_sizes(const GraphBody& graph, const OpTable& ops) { return Speller(graph, ops).run(); }
+
+}  // namespace tenon
