@@ -5,7 +5,7 @@
 #include "tenon/ops/infer.h"
 #include "tenon/ops/known.h"
 #include "tenon/ops/view.h"
-#include "tenon/trace/trace.h"
+#include "tenon/trace/retrace.h"
 
 namespace tenon {
 namespace {
@@ -97,19 +97,7 @@ Graph prepare_for_gradients(const GraphBody& from, const std::vector<bool>& diff
       preparer.reach.pass(replay.graph->nodes[id]);
       continue;
     }
-    CallArgs args;
-    for (const Arg& a : node.args) args.push_back(preparer.tracer.call_arg(replay.moved(a)));
-    GradMode grad(node.grad_enabled);
-    preparer.tracer.origin = &node.origin;
-    preparer.tracer.phase = node.phase;
-    CallResults results = preparer.call(*node.op, std::move(args));
-    preparer.tracer.origin = nullptr;
-    for (size_t i = 0; i < node.results.size(); ++i) {
-      std::vector<Value> fresh;
-      for_each_tensor(results[i], [&](const Tensor& t) { fresh.push_back(preparer.tracer.value(t)); });
-      size_t next = 0;
-      for_each_tensor(node.results[i], [&](const Value& v) { if (v && next < fresh.size()) replay.map[v.id] = fresh[next++]; });
-    }
+    retrace(node, replay, preparer.tracer, preparer);
   }
   replay.outputs();
   return std::move(replay.graph);

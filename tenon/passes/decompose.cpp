@@ -1,7 +1,7 @@
 #include "tenon/passes/decompose.h"
 
 #include "tenon/ops/known.h"
-#include "tenon/trace/trace.h"
+#include "tenon/trace/retrace.h"
 
 namespace tenon {
 namespace {
@@ -28,23 +28,8 @@ Graph decompose(const GraphBody& from) {
   ShapesScope shapes(&from.shapes);
   replay.inputs();
   for (const Node& node : from.nodes) {
-    if (!stands_for_others(*node.op)) {
-      replay.node(node);
-      continue;
-    }
-    CallArgs args;
-    for (const Arg& a : node.args) args.push_back(expander.tracer.call_arg(replay.moved(a)));
-    GradMode grad(node.grad_enabled);
-    expander.tracer.origin = &node.origin;
-    expander.tracer.phase = node.phase;
-    CallResults results = expander.call(*node.op, std::move(args));
-    expander.tracer.origin = nullptr;
-    for (size_t i = 0; i < node.results.size(); ++i) {
-      std::vector<Value> fresh;
-      for_each_tensor(results[i], [&](const Tensor& t) { fresh.push_back(expander.tracer.value(t)); });
-      size_t next = 0;
-      for_each_tensor(node.results[i], [&](const Value& v) { if (v && next < fresh.size()) replay.map[v.id] = fresh[next++]; });
-    }
+    if (stands_for_others(*node.op)) retrace(node, replay, expander.tracer, expander);
+    else replay.node(node);
   }
   replay.outputs();
   Graph out = remove_dead_code(std::move(replay.graph));

@@ -1,0 +1,39 @@
+#include "tenon/passes/to_torch.h"
+
+#include "tenon/ops/known.h"
+#include "tenon/trace/retrace.h"
+
+namespace tenon {
+namespace {
+
+bool is_ours(const Op& op) { return op.schema.space() == "tenon"; }
+
+class Spelling : public Dispatcher {
+ public:
+  explicit Spelling(GraphBody& graph) : tracer(graph) {}
+  Tracer tracer;
+  CallResults call(const Op& op, CallArgs args) override {
+    if (!is_ours(op)) return tracer.call(op, std::move(args));
+    require(op.def->to_torch != nullptr, "the operator ", op.name(), " has no form that PyTorch knows, so the program cannot be written");
+    DispatchScope scope(this);
+    Build build(op, args);
+    return op.def->to_torch(build).values;
+  }
+};
+
+}  // namespace
+
+Graph to_torch(const GraphBody& from) {
+  Replay replay(from);
+  Spelling spelling(replay.graph.body());
+  ShapesScope shapes(&from.shapes);
+  replay.inputs();
+  for (const Node& node : from.nodes) {
+    if (is_ours(*node.op)) retrace(node, replay, spelling.tracer, spelling);
+    else replay.node(node);
+  }
+  replay.outputs();
+  return remove_dead_code(std::move(replay.graph));
+}
+
+}  // namespace tenon
