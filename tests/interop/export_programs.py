@@ -5,6 +5,7 @@ Next to NAME.pt2, for each set of inputs (NAME, NAME.1, NAME.2, ...):
   NAME.out.npz   output_N, buffer.<name>, parameter.<name>, input.<name>: results and everything the program wrote
   NAME.grad.npz  grad.<name>: gradients of output_0 (tangent_output_0 = ones where it is not a scalar)
   NAME.json      per key: dtype, and the error of PyTorch's own float32 run against the float64 run stored in the npz
+"shared" says that inputs lie in one storage, which npz cannot express: such a program is run with its stored samples.
 Programs of several dtypes store PyTorch's own run, with error null.
 """
 
@@ -43,6 +44,11 @@ def with_errors(program, inputs, mixed, gradient):
     return exact, errors
 
 
+def share_storage(inputs):
+    pointers = [v.untyped_storage().data_ptr() for v in inputs.values() if isinstance(v, torch.Tensor) and v.numel()]
+    return len(set(pointers)) < len(pointers)
+
+
 def save(path, arrays):
     if arrays:
         numpy.savez_compressed(path, **arrays)
@@ -59,7 +65,8 @@ def export(name, out):
         inputs = user_inputs(program, args, kwargs)
         save(out / f"{stem}.in.npz", {key: to_numpy(value) for key, value in inputs.items()})
         info = {"torch": torch.__version__.split("+")[0], "program": f"{name}.pt2", "letter": programs[name].letter,
-                "mixed": case.mixed, "random": case.random, "reload": case.reload, "gradient": False, "keys": {}}
+                "mixed": case.mixed, "random": case.random, "reload": case.reload, "shared": share_storage(inputs),
+                "gradient": False, "keys": {}}
         if not case.random:
             results, info["keys"] = with_errors(program, inputs, case.mixed, False)
             save(out / f"{stem}.out.npz", results)

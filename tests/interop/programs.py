@@ -9,7 +9,6 @@ import typing
 
 import torch
 from torch import nn
-from torch.export import Dim
 
 
 @dataclasses.dataclass

@@ -339,19 +339,29 @@ def writes_inside_a_region():
     return Program(Writes(), (torch.randn(4, 3),))
 
 
+class Silent(nn.Module):
+    """Counts its calls where autograd does not look."""
+
+    def __init__(self, used):
+        super().__init__()
+        self.used = used
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, x):
+        with torch.no_grad():
+            self.count.add_(1)
+        y = (x * x).sum()
+        return y * self.count if self.used else y
+
+
+@program("l", small=True)
+def region_that_counts():
+    return Program(Silent(used=True), (torch.randn(3),))
+
+
 @program("l", small=True)
 def region_without_outputs():
-    class Silent(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.register_buffer("count", torch.zeros(()))
-
-        def forward(self, x):
-            with torch.no_grad():
-                self.count.add_(1)
-            return (x * x).sum() * self.count
-
-    return Program(Silent(), (torch.randn(3),), reload=False)
+    return Program(Silent(used=False), (torch.randn(3),), reload=False)
 
 
 @program("l", small=True)
