@@ -171,6 +171,7 @@ class Parser {
     if (w.find_first_of(".en") != std::string::npos) return negative ? -std::stod(w) : std::stod(w);
     int64_t i = std::stoll(w);
     if (negative) i = -i;
+    if (type.kind == TypeKind::dtype && i == 4) return DType::i64;   // files spell "long" as its number
     if (type.list) return Sizes(2, SymInt(i));   // int[2] stride=1; a broadcasting list takes its length when used
     if (type.kind == TypeKind::floating) return static_cast<double>(i);
     return i;

@@ -8,10 +8,10 @@
 
 namespace tenon {
 
-Handle add, sub, mul, div, neg, reciprocal, pow_scalar, pow_tensor, pow_base, sqrt, rsqrt, exp, log, abs, sign, where, eq, ne, lt, le, gt, ge, logical_not,
-    logical_and, maximum, minimum, sin, cos, square;
+Handle add, sub, mul, div, neg, reciprocal, pow_scalar, pow_tensor, pow_base, sqrt, rsqrt, exp, log, abs, sign, where, eq, ne, lt, le, gt, ge, maximum,
+    minimum, sin, cos, square, rsub, div_mode;
 
-static Handle rsub, div_mode;
+static Handle sub_scalar, mul_scalar, div_scalar, div_scalar_mode, eq_scalar, ne_scalar, lt_scalar, le_scalar, gt_scalar, ge_scalar;
 
 Tensor operator-(double a, const Tensor& b) { return rsub(b, a); }
 Tensor operator/(double a, const Tensor& b) { return mul(reciprocal(b), a); }
@@ -21,8 +21,20 @@ namespace {
 // Numbers that are gradients of scalar arguments do not exist: only tensors get one.
 Tensor scaled(const Tensor& g, const ArgsView& v, size_t alpha) { return v.number(alpha) == 1 ? g : Tensor(mul(g, v.arg(alpha))); }
 
+bool boolean(loop::Expr x) { return x.type() == loop::Compute::boolean; }
+
+// Among booleans a sum is "or" and a product "and".
+loop::Expr product(const Scalars& x) { return boolean(x[0]) ? x[0] && x[1] : x[0] * x[1]; }
+loop::Expr scaled_sum(const Scalars& x) {
+  if (boolean(x[0])) return x[0] || (x[1] && x[2]);
+  return x.call.number(2) == 1 ? x[0] + x[1] : x[0] + x[1] * x[2];
+}
+
 loop::Expr rounded_division(const Scalars& x) {
-  if (!x.call.given(2)) return x[0] / x[1];
+  if (!x.call.given(2)) {   // true division: integers become floats
+    auto real = [](loop::Expr e) { return e.type() == loop::Compute::f64 ? e : cast(e, loop::Compute::f32); };
+    return real(x[0]) / real(x[1]);
+  }
   const std::string& mode = x.call.string(2);
   if (mode == "floor") return call(loop::Fn::floor_div, x[0], x[1]);
   x.call.require(mode == "trunc", "rounding_mode: expected None, 'trunc' or 'floor', got ", quoted(mode));
@@ -38,6 +50,17 @@ Grads product_rule(Vjp& v) {
 Grads quotient_rule(Vjp& v) {
   Tensor g = v.grad(0);
   return {v.needs(0) ? Grad(div(g, v.arg(1))) : Grad(), v.needs(1) ? Grad(-g * v.out(0) / v[1]) : Grad()};
+}
+
+Metas rounded_division_meta(MetaCall& m) {
+  CallArgs plain(m.args.begin(), m.args.begin() + 2);
+  if (!m.given(2)) return *infer(div.op(), plain);
+  return numeric_meta(m);
+}
+
+Grads rounded_quotient_rule(Vjp& v) {
+  if (!v.given(2)) return quotient_rule(v);
+  return {zeros_like(v.grad(0)), v.needs(1) ? Grad(zeros_like(v.grad(0))) : Grad()};
 }
 
 // Where two inputs tie, each gets half.
@@ -61,27 +84,29 @@ void register_arithmetic(Registry& ops) {
   ops.add(add, {
       .schema = "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
       .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return x.call.number(2) == 1 ? x[0] + x[1] : x[0] + x[1] * x[2]; },
+      .scalar = scaled_sum,
       .vjp = [](Vjp& v) -> Grads { return {v.grad(0), scaled(v.grad(0), v, 2)}; },
       .promotes = 0b011,
   });
   ops.add({
       .schema = "add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
       .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return x.call.number(2) == 1 ? x[0] + x[1] : x[0] + x[1] * x[2]; },
+      .scalar = scaled_sum,
       .vjp = [](Vjp& v) -> Grads { return {v.grad(0)}; },
       .promotes = 0b011,
   });
   ops.add(sub, {
       .schema = "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
       .kind = Kind::pointwise,
+      .meta = numeric_meta,
       .scalar = [](const Scalars& x) { return x.call.number(2) == 1 ? x[0] - x[1] : x[0] - x[1] * x[2]; },
       .vjp = [](Vjp& v) -> Grads { return {v.grad(0), v.needs(1) ? Grad(-scaled(v.grad(0), v, 2)) : Grad()}; },
       .promotes = 0b011,
   });
-  ops.add({
+  ops.add(sub_scalar, {
       .schema = "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
       .kind = Kind::pointwise,
+      .meta = numeric_meta,
       .scalar = [](const Scalars& x) { return x.call.number(2) == 1 ? x[0] - x[1] : x[0] - x[1] * x[2]; },
       .vjp = [](Vjp& v) -> Grads { return {v.grad(0)}; },
       .promotes = 0b011,
@@ -89,6 +114,7 @@ void register_arithmetic(Registry& ops) {
   ops.add(rsub, {
       .schema = "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
       .kind = Kind::pointwise,
+      .meta = numeric_meta,
       .scalar = [](const Scalars& x) { return x.call.number(2) == 1 ? x[1] - x[0] : x[1] - x[0] * x[2]; },
       .vjp = [](Vjp& v) -> Grads { return {-scaled(v.grad(0), v, 2)}; },
       .promotes = 0b011,
@@ -96,13 +122,13 @@ void register_arithmetic(Registry& ops) {
   ops.add(mul, {
       .schema = "mul.Tensor(Tensor self, Tensor other) -> Tensor",
       .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return x[0] * x[1]; },
+      .scalar = product,
       .vjp = product_rule,
   });
-  ops.add({
+  ops.add(mul_scalar, {
       .schema = "mul.Scalar(Tensor self, Scalar other) -> Tensor",
       .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return x[0] * x[1]; },
+      .scalar = product,
       .vjp = product_rule,
   });
   ops.add(div, {
@@ -112,7 +138,7 @@ void register_arithmetic(Registry& ops) {
       .vjp = quotient_rule,
       .promote = Promote::int_to_float,
   });
-  ops.add({
+  ops.add(div_scalar, {
       .schema = "div.Scalar(Tensor self, Scalar other) -> Tensor",
       .kind = Kind::pointwise,
       .scalar = [](const Scalars& x) { return x[0] / x[1]; },
@@ -122,20 +148,31 @@ void register_arithmetic(Registry& ops) {
   ops.add(div_mode, {
       .schema = "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
       .kind = Kind::pointwise,
-      .meta = [](MetaCall& m) -> Metas {
-        CallArgs plain(m.args.begin(), m.args.begin() + 2);
-        return *infer(m.given(2) ? mul.op() : div.op(), plain);
-      },
+      .meta = rounded_division_meta,
       .scalar = rounded_division,
-      .vjp = [](Vjp& v) -> Grads {
-        if (!v.given(2)) return quotient_rule(v);
-        return {zeros_like(v.grad(0)), v.needs(1) ? Grad(zeros_like(v.grad(0))) : Grad()};
-      },
+      .vjp = rounded_quotient_rule,
+      .promotes = 0b011,
+  });
+  ops.add(div_scalar_mode, {
+      .schema = "div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
+      .kind = Kind::pointwise,
+      .meta = rounded_division_meta,
+      .scalar = rounded_division,
+      .vjp = rounded_quotient_rule,
+      .promotes = 0b011,
+  });
+  ops.add({
+      .schema = "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+      .kind = Kind::pointwise,
+      .meta = numeric_meta,
+      .scalar = [](const Scalars& x) { return x.call.number(2) == 1 ? x[1] - x[0] : x[1] - x[0] * x[2]; },
+      .vjp = [](Vjp& v) -> Grads { return {v.needs(0) ? Grad(-scaled(v.grad(0), v, 2)) : Grad(), v.grad(0)}; },
       .promotes = 0b011,
   });
   ops.add(neg, {
       .schema = "neg(Tensor self) -> Tensor",
       .kind = Kind::pointwise,
+      .meta = numeric_meta,
       .scalar = [](const Scalars& x) { return -x[0]; },
       .vjp = [](Vjp& v) -> Grads { return {-v.grad(0)}; },
   });
@@ -149,13 +186,14 @@ void register_arithmetic(Registry& ops) {
   ops.add(abs, {
       .schema = "abs(Tensor self) -> Tensor",
       .kind = Kind::pointwise,
+      .meta = numeric_meta,
       .scalar = [](const Scalars& x) { return loop::abs(x[0]); },
       .vjp = [](Vjp& v) -> Grads { return {v.grad(0) * Tensor(sign(v[0]))}; },
   });
   ops.add(sign, {
       .schema = "sign(Tensor self) -> Tensor",
       .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return call(loop::Fn::sign, x[0]); },
+      .scalar = [](const Scalars& x) { return boolean(x[0]) ? x[0] : call(loop::Fn::sign, x[0]); },
       .vjp = [](Vjp& v) -> Grads { return {zeros_like(v.grad(0))}; },
   });
   ops.add(sqrt, {
@@ -243,13 +281,13 @@ void register_arithmetic(Registry& ops) {
   ops.add(maximum, {
       .schema = "maximum(Tensor self, Tensor other) -> Tensor",
       .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return max(x[0], x[1]); },
+      .scalar = [](const Scalars& x) { return boolean(x[0]) ? x[0] || x[1] : max(x[0], x[1]); },
       .vjp = [](Vjp& v) { return tie_rule(v, true); },
   });
   ops.add(minimum, {
       .schema = "minimum(Tensor self, Tensor other) -> Tensor",
       .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return min(x[0], x[1]); },
+      .scalar = [](const Scalars& x) { return boolean(x[0]) ? x[0] && x[1] : min(x[0], x[1]); },
       .vjp = [](Vjp& v) { return tie_rule(v, false); },
   });
   ops.alias(maximum, {"max.other"});
@@ -271,7 +309,7 @@ void register_arithmetic(Registry& ops) {
                    .kind = Kind::pointwise,                                                             \
                    .scalar = [](const Scalars& x) { return x[0] symbol x[1]; },                         \
                    .promote = Promote::to_boolean});                                                    \
-  ops.add({.schema = name ".Scalar(Tensor self, Scalar other) -> Tensor",                               \
+  ops.add(handle##_scalar, {.schema = name ".Scalar(Tensor self, Scalar other) -> Tensor",              \
            .kind = Kind::pointwise,                                                                     \
            .scalar = [](const Scalars& x) { return x[0] symbol x[1]; },                                 \
            .promote = Promote::to_boolean})
@@ -282,19 +320,26 @@ void register_arithmetic(Registry& ops) {
   TENON_COMPARISON(gt, "gt", >);
   TENON_COMPARISON(ge, "ge", >=);
 #undef TENON_COMPARISON
-
-  ops.add(logical_not, {
-      .schema = "logical_not(Tensor self) -> Tensor",
-      .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return !x[0]; },
-      .promote = Promote::to_boolean,
-  });
-  ops.add(logical_and, {
-      .schema = "logical_and(Tensor self, Tensor other) -> Tensor",
-      .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return x[0] && x[1]; },
-      .promote = Promote::to_boolean,
-  });
+  ops.alias(sub, {"subtract.Tensor"});
+  ops.alias(sub_scalar, {"subtract.Scalar"});
+  ops.alias(mul, {"multiply.Tensor"});
+  ops.alias(mul_scalar, {"multiply.Scalar"});
+  ops.alias(div, {"divide.Tensor", "true_divide.Tensor"});
+  ops.alias(div_scalar, {"divide.Scalar", "true_divide.Scalar"});
+  ops.alias(div_mode, {"divide.Tensor_mode"});
+  ops.alias(div_scalar_mode, {"divide.Scalar_mode"});
+  ops.alias(neg, {"negative"});
+  ops.alias(abs, {"absolute"});
+  ops.alias(ne, {"not_equal.Tensor"});
+  ops.alias(ne_scalar, {"not_equal.Scalar"});
+  ops.alias(lt, {"less.Tensor"});
+  ops.alias(lt_scalar, {"less.Scalar"});
+  ops.alias(le, {"less_equal.Tensor"});
+  ops.alias(le_scalar, {"less_equal.Scalar"});
+  ops.alias(gt, {"greater.Tensor"});
+  ops.alias(gt_scalar, {"greater.Scalar"});
+  ops.alias(ge, {"greater_equal.Tensor"});
+  ops.alias(ge_scalar, {"greater_equal.Scalar"});
 }
 
 }  // namespace tenon

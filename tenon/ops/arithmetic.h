@@ -1,11 +1,12 @@
 // Arithmetic on elements, and the operators by which formulas are written.
 #pragma once
+#include "tenon/ops/logic.h"
 #include "tenon/ops/op_def.h"
 
 namespace tenon {
 
-extern Handle add, sub, mul, div, neg, reciprocal, pow_scalar, pow_tensor, pow_base, sqrt, rsqrt, exp, log, abs, sign, where, eq, ne, lt, le, gt, ge, logical_not,
-    logical_and, maximum, minimum, sin, cos, square;
+extern Handle add, sub, mul, div, neg, reciprocal, pow_scalar, pow_tensor, pow_base, sqrt, rsqrt, exp, log, abs, sign, where, eq, ne, lt, le, gt, ge, maximum,
+    minimum, sin, cos, square, rsub, div_mode;
 
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
 inline Tensor operator+(const Tensor& a, double b) { return add(a, b); }

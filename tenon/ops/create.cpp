@@ -11,14 +11,19 @@ Handle full, full_like, zeros_like, ones_like, empty_like, arange, scalar_tensor
 
 Tensor zeros(const Sizes& sizes, const Tensor& like) { return full(sizes, 0, kw("dtype", like.dtype()), kw("device", like.meta().device)); }
 
-namespace {
-
-// dtype, layout, device and pin_memory follow each other in every factory's schema, from position `at` on.
 TensorMeta factory_meta(const ArgsView& m, Sizes sizes, DType otherwise, size_t at) {
   Device device;
   if (auto* d = m.arg(at + 2).get<Device>()) device = *d;
   return make_meta(m.dtype(at).value_or(otherwise), std::move(sizes), device);
 }
+void lower_filled(Lower& l, double value) {
+  l.tensor([&](const Index&) { return l.constant(value, loop::compute_of(l.out().dtype())); });
+}
+void lower_full(Lower& l, size_t value) {
+  l.tensor([&](const Index&) { return l.scalar(value, loop::compute_of(l.out().dtype())); });
+}
+
+namespace {
 
 // The same for x_like: what is not given comes from x, and so do the strides where x is dense.
 TensorMeta like_meta(const ArgsView& m, size_t at, size_t format) {
@@ -40,13 +45,6 @@ DType number_dtype(const CallArg& arg) {
   if (arg.is<bool>()) return DType::boolean;
   if (auto* s = arg.get<SymInt>()) return s->is_int() || s->is_integer_typed() ? DType::i64 : DType::f32;
   return DType::f32;
-}
-
-void lower_filled(Lower& l, double value) {
-  l.tensor([&](const Index&) { return l.constant(value, loop::compute_of(l.out().dtype())); });
-}
-void lower_full(Lower& l, size_t value) {
-  l.tensor([&](const Index&) { return l.scalar(value, loop::compute_of(l.out().dtype())); });
 }
 
 // Positions of start, end and step in arange's three forms; -1: absent.

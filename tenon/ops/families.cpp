@@ -3,11 +3,20 @@
 namespace tenon {
 
 void register_families(Registry& ops) {
+  register_activation(ops);
+  register_activation_pairs(ops);
   register_arithmetic(ops);
   register_control(ops);
   register_convert(ops);
   register_create(ops);
+  register_create_more(ops);
+  register_elementwise(ops);
+  register_elementwise_pairs(ops);
+  register_fill(ops);
+  register_logic(ops);
   register_matmul(ops);
+  register_random(ops);
+  register_random_distributions(ops);
   register_reduce(ops);
   register_symbolic(ops);
   register_view(ops);

@@ -5,11 +5,20 @@ namespace tenon {
 
 class Registry;
 
+void register_activation(Registry& ops);
+void register_activation_pairs(Registry& ops);
 void register_arithmetic(Registry& ops);
 void register_control(Registry& ops);
 void register_convert(Registry& ops);
 void register_create(Registry& ops);
+void register_create_more(Registry& ops);
+void register_elementwise(Registry& ops);
+void register_elementwise_pairs(Registry& ops);
+void register_fill(Registry& ops);
+void register_logic(Registry& ops);
 void register_matmul(Registry& ops);
+void register_random(Registry& ops);
+void register_random_distributions(Registry& ops);
 void register_reduce(Registry& ops);
 void register_symbolic(Registry& ops);
 void register_view(Registry& ops);

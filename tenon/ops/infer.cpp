@@ -137,18 +137,6 @@ DType pointwise_compute_dtype(const OpDef& def, const ArgsView& call) {
   return dtype;
 }
 
-Metas pointwise_meta(const OpDef& def, const ArgsView& call) {
-  std::vector<const TensorMeta*> operands;
-  for (size_t i = 0; i < call.args.size(); ++i)
-    if (call.is_tensor(i)) operands.push_back(&call.meta(i));
-  TensorMeta out;
-  out.dtype = def.promote == Promote::to_boolean ? DType::boolean : pointwise_compute_dtype(def, call);
-  out.sizes = broadcast_sizes(call);
-  out.strides = pointwise_strides(out.sizes, operands);
-  if (!operands.empty()) out.device = operands[0]->device;
-  return out;
-}
-
 void lower_pointwise(const OpDef& def, Lower& l) {
   loop::Compute common = loop::compute_of(def.promote == Promote::own ? DType::f32 : pointwise_compute_dtype(def, l));
   l.tensor([&](const Index& i) {
@@ -183,13 +171,39 @@ Metas view_meta(const OpDef& def, MetaCall& call) {
 
 }  // namespace
 
+Metas pointwise_meta(const ArgsView& call) {
+  const OpDef& def = *call.op.def;
+  std::vector<const TensorMeta*> operands;
+  for (size_t i = 0; i < call.args.size(); ++i)
+    if (call.is_tensor(i)) operands.push_back(&call.meta(i));
+  TensorMeta out;
+  out.dtype = def.promote == Promote::to_boolean ? DType::boolean : pointwise_compute_dtype(def, call);
+  out.sizes = broadcast_sizes(call);
+  out.strides = pointwise_strides(out.sizes, operands);
+  if (!operands.empty()) out.device = operands[0]->device;
+  return out;
+}
+
+Metas floating_meta(MetaCall& m) {
+  for (size_t i = 0; i < m.args.size(); ++i)
+    m.require(!m.is_tensor(i) || is_floating(m.meta(i).dtype) || m.meta(i).wrapped_number, "expected a floating point tensor, got ", describe(m.arg(i)));
+  return pointwise_meta(m);
+}
+
+Metas numeric_meta(MetaCall& m) {
+  Metas out = pointwise_meta(m);
+  m.require(common_dtype(m, m.op.def->promotes) != DType::boolean, "boolean tensors are not supported, got ", describe(m.arg(0)),
+            "; convert it first");
+  return out;
+}
+
 std::optional<Metas> infer(const Op& op, std::span<const CallArg> args) {
   const OpDef* def = op.def;
   if (!def) return std::nullopt;
   MetaCall call(op, args);
   if (def->meta) return def->meta(call);
   if (def->view) return view_meta(*def, call);
-  if (def->scalar) return pointwise_meta(*def, call);
+  if (def->scalar) return pointwise_meta(call);
   return std::nullopt;
 }
 

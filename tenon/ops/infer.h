@@ -13,6 +13,12 @@ Sizes broadcast_sizes(const ArgsView& call);   // of all tensor arguments
 /// Strides PyTorch gives a pointwise result: those of its operands where they agree, else dense in the operands' order.
 Sizes pointwise_strides(const Sizes& sizes, std::span<const TensorMeta* const> operands);
 
+/// What a pointwise op's result is by its promotion and broadcasting, for rules that only add a requirement.
+Metas pointwise_meta(const ArgsView& call);
+/// The same for ops that take floating point tensors only, and for those that take anything but boolean ones.
+Metas floating_meta(MetaCall& m);
+Metas numeric_meta(MetaCall& m);
+
 /// The op's rule, or what follows from its kind. Composites without a rule are not answered here: none.
 std::optional<Metas> infer(const Op& op, std::span<const CallArg> args);
 /// Writes the op's stages, by its rule or by its formula.

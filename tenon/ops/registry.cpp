@@ -73,6 +73,16 @@ void Registry::alias(const Handle& handle, std::initializer_list<const char*> na
   }
 }
 
+void Registry::in_place(const Handle& functional, const char* schema) {
+  Op op = functional.op();
+  op.schema = parse_schema(schema);
+  op.functional = &functional.op();
+  op.target = target_of(op.schema, op.def);
+  ops_.push_back(std::move(op));
+  const Op* made = &ops_.back();
+  expect(by_name_.emplace(made->schema.name, made).second, made->schema.name, " is registered twice");
+}
+
 const Op* Registry::find(std::string_view name) const {
   std::string key = canonical(name);
   std::lock_guard lock(mutex_);

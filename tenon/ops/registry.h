@@ -17,6 +17,9 @@ class Registry : public OpTable {
   /// More names for an op with the same arguments: multiply.Tensor for mul.Tensor.
   void alias(const Handle& handle, std::initializer_list<const char*> names);
 
+  /// An in-place op that is not spelled like its functional twin: bernoulli_.float writes what bernoulli.p computes.
+  void in_place(const Handle& functional, const char* schema);
+
   const Op* find(std::string_view name) const override;
   const Op* unknown(std::string_view target, const std::vector<std::string>& arg_names, size_t results) const override;
   std::vector<const Op*> all() const;   // registered ops, sorted by name; derived forms are not listed

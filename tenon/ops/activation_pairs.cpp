@@ -1,0 +1,155 @@
+// Activations with more than one formula: those that pair channels with weights or halves, or give a buffer beside the result.
+#include "tenon/ops/activation.h"
+#include "tenon/ops/arithmetic.h"
+#include "tenon/ops/infer.h"
+#include "tenon/ops/random.h"
+#include "tenon/ops/registry.h"
+#include "tenon/ops/view.h"
+
+namespace tenon {
+
+Handle log_sigmoid;
+
+static Handle prelu_kernel, prelu_backward, glu_backward, log_sigmoid_forward, log_sigmoid_backward;
+
+namespace {
+
+using loop::Expr;
+
+// The size of either half of a dimension.
+SymInt halved(const ArgsView& m, size_t self, size_t dim_arg, size_t& dim) {
+  const TensorMeta& x = m.meta(self);
+  m.require(x.rank() > 0, "expected a tensor with at least one dimension, got ", x);
+  dim = m.dim(dim_arg, x.rank());
+  SymInt size = x.sizes[dim];
+  m.require(!size.is_int() || size.as_int() % 2 == 0, "expected an even size of dimension ", dim, ", got ", x);
+  return sym::floor_div(size, 2);
+}
+
+}  // namespace
+
+void register_activation_pairs(Registry& ops) {
+  ops.add({
+      .schema = "prelu(Tensor self, Tensor weight) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) {
+        Tensor x = b[0], w = b[1];
+        b.require(x.dtype() == w.dtype(), "weight: expected a tensor of ", x.dtype(), " like self, got ", w.meta());
+        b.require(w.rank() <= 1, "weight: expected at most one dimension, got ", w.meta());
+        Sizes sizes(x.rank(), SymInt(1));
+        if (x.rank() >= 2) {
+          sizes[1] = w.numel();
+          b.require(!sizes[1].is_int() || !x.size(1).is_int() || sizes[1] == SymInt(1) || sizes[1] == x.size(1), "weight: expected 1 or ",
+                    x.size(1), " numbers, one per channel, got ", sizes[1]);
+        }
+        return prelu_kernel(x, w.sizes() == sizes ? w : Tensor(reshape(w, sizes)));
+      },
+  });
+  ops.add(prelu_kernel, {
+      .schema = "_prelu_kernel(Tensor self, Tensor weight) -> Tensor",
+      .kind = Kind::pointwise,
+      .meta = floating_meta,
+      .scalar = [](const Scalars& x) { return loop::select(x[0] > 0.0, x[0], x[1] * x[0]); },
+      .vjp = [](Vjp& v) -> Grads {
+        Results r = prelu_backward(v.grad(0), v[0], v[1]);
+        return {r[0], r[1]};
+      },
+  });
+  ops.add(prelu_backward, {
+      .schema = "_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)",
+      .meta = [](MetaCall& m) -> Metas {
+        TensorMeta out = like(m.meta(1), broadcast_sizes(m));
+        const TensorMeta* operands[] = {&m.meta(1), &m.meta(2), &m.meta(0)};
+        out.strides = pointwise_strides(out.sizes, operands);
+        return {out, out};
+      },
+      .lower = [](Lower& l) {
+        l.stage(Sizes(l.out().sizes()), [&](const Index& i) {
+          Expr g = l[0].broadcast_at(i), x = l[1].broadcast_at(i), w = l[2].broadcast_at(i), positive = x > 0.0;
+          l.store(l.out(0), i, loop::select(positive, g, w * g));
+          l.store(l.out(1), i, loop::select(positive, 0.0, x * g));
+        });
+      },
+  });
+
+  ops.add({
+      .schema = "glu(Tensor self, int dim=-1) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas {
+        const TensorMeta& x = m.meta(0);
+        m.require(is_floating(x.dtype), "expected a floating point tensor, got ", x);
+        size_t dim = 0;
+        SymInt size = halved(m, 0, 1, dim);
+        TensorMeta half = x;
+        half.sizes[dim] = size;
+        TensorMeta out = like(x, half.sizes);
+        const TensorMeta* operand = &half;
+        out.strides = pointwise_strides(out.sizes, std::span<const TensorMeta* const>(&operand, 1));
+        return out;
+      },
+      .lower = [](Lower& l) {
+        size_t dim = 0;
+        SymInt half = halved(l, 0, 1, dim);
+        l.tensor([&](const Index& i) { return l[0].at(i) * loop::sigmoid(l[0].at(i.with(dim, i[dim] + l.extent(half)))); });
+      },
+      .vjp = [](Vjp& v) -> Grads { return {glu_backward(v.grad(0), v[0], v.arg(1))}; },
+  });
+  ops.add(glu_backward, {
+      .schema = "glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas { return like(m.meta(1), m.meta(1).sizes); },
+      .lower = [](Lower& l) {
+        size_t dim = 0;
+        SymInt half = halved(l, 1, 2, dim);
+        l.stage(Sizes(l[0].sizes()), [&](const Index& i) {
+          Index second = i.with(dim, i[dim] + l.extent(half));
+          Expr g = l[0].at(i), a = l[1].at(i), s = loop::sigmoid(l[1].at(second));
+          l.store(l.out(), i, s * g);
+          l.store(l.out(), second, (1.0 - s) * s * g * a);
+        });
+      },
+  });
+
+  ops.add(log_sigmoid, {
+      .schema = "log_sigmoid(Tensor self) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) -> Results { return {{CallArg(log_sigmoid_forward(b[0])[0])}}; },
+  });
+  ops.add(log_sigmoid_forward, {
+      .schema = "log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)",
+      .meta = [](MetaCall& m) -> Metas {
+        const TensorMeta& x = m.meta(0);
+        m.require(is_floating(x.dtype), "expected a floating point tensor, got ", x);
+        return {like(x, x.sizes), like(x, x.sizes)};
+      },
+      .lower = [](Lower& l) {
+        l.stage(Sizes(l[0].sizes()), [&](const Index& i) {
+          Expr x = l[0].at(i), z = loop::exp(-loop::abs(x));
+          l.store(l.out(0), i, min(x, 0.0) - loop::log1p(z));
+          l.store(l.out(1), i, z);
+        });
+      },
+      .vjp = [](Vjp& v) -> Grads { return {log_sigmoid_backward(v.grad(0), v[0], v.out(1))}; },
+  });
+  ops.add(log_sigmoid_backward, {
+      .schema = "log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor",
+      .kind = Kind::pointwise,
+      .meta = floating_meta,
+      .scalar = [](const Scalars& x) {
+        Expr part = x[2] / (1.0 + x[2]);
+        return x[0] * loop::select(x[1] < 0.0, 1.0 - part, part);
+      },
+  });
+
+  ops.add({
+      .schema = "rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor",
+      .kind = Kind::composite,
+      .traits = {.random = true},
+      .decompose = [](Build& b) -> Results {
+        double lower = b.number(1), upper = b.number(2);
+        if (!b.flag(3)) return leaky_relu(b[0], (lower + upper) / 2);
+        Tensor x = b[0], slope = uniform_like(x) * (upper - lower) + lower;
+        return mul(x, where(le(x, 0.0), slope, 1.0));
+      },
+  });
+}
+
+}  // namespace tenon

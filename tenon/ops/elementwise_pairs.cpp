@@ -1,0 +1,427 @@
+// Functions of two and three elements.
+#include <cmath>
+
+#include "tenon/ops/arithmetic.h"
+#include "tenon/ops/convert.h"
+#include "tenon/ops/create.h"
+#include "tenon/ops/elementwise.h"
+#include "tenon/ops/infer.h"
+#include "tenon/ops/logic.h"
+#include "tenon/ops/registry.h"
+
+namespace tenon {
+
+Handle clamp, clamp_min, clamp_max, addcmul, addcdiv, lerp, fmin, fmax, remainder, fmod, floor_divide, xlogy, logaddexp;
+
+static Handle atan2, clamp_tensor, clamp_min_tensor, clamp_max_tensor, remainder_scalar, fmod_scalar, xlogy_scalar, xlogy_of_number, logaddexp2;
+
+namespace {
+
+using loop::Expr;
+
+Expr quotient_floor(const Scalars& x) { return call(loop::Fn::floor_div, x[0], x[1]); }
+Expr quotient_rest(const Scalars& x) { return call(loop::Fn::remainder, x[0], x[1]); }
+Expr quotient_rest_trunc(const Scalars& x) { return call(loop::Fn::fmod, x[0], x[1]); }
+
+// x - y * round(x / y): the slope in y is minus the rounded quotient.
+Grads rest_rule(Vjp& v, const char* rounding) {
+  Tensor g = v.grad(0);
+  return {v.needs(0) ? Grad(g) : Grad(), v.needs(1) ? Grad(-g * Tensor(div_mode(v[0], v[1], kw("rounding_mode", std::string(rounding))))) : Grad()};
+}
+Grads floor_rest(Vjp& v) { return rest_rule(v, "floor"); }
+Grads trunc_rest(Vjp& v) { return rest_rule(v, "trunc"); }
+
+Metas clamp_meta(MetaCall& m) {
+  m.require(m.given(1) || m.given(2), "expected a min or a max, got neither");
+  return pointwise_meta(m);
+}
+
+bool boolean(Expr x) { return x.type() == loop::Compute::boolean; }
+Expr larger_of(Expr a, Expr b) { return boolean(a) ? a || b : max(a, b); }
+Expr smaller_of(Expr a, Expr b) { return boolean(a) ? a && b : min(a, b); }
+
+Expr clamped(const Scalars& x) {
+  Expr y = x[0];
+  if (x.call.given(1)) y = larger_of(y, x[1]);
+  if (x.call.given(2)) y = smaller_of(y, x[2]);
+  return y;
+}
+
+// Between two tensors of bounds: an input on a bound shares its gradient with it, unless the bounds leave no room.
+Grads between_rule(Vjp& v) {
+  Tensor g = v.grad(0), x = v[0], low = v[1], high = v[2], half = g / 2.0;
+  Tensor room = lt(low, high), ordered = le(low, high);
+  Tensor on_low = logical_and(eq(x, low), room), on_high = logical_and(eq(x, high), room);
+  Grads out(3);
+  if (v.needs(0)) out[0] = where(logical_or(lt(x, low), gt(x, high)), 0.0, where(logical_or(on_low, on_high), half, g));
+  if (v.needs(1)) out[1] = where(on_low, half, where(logical_and(lt(x, low), ordered), g, 0.0));
+  if (v.needs(2)) out[2] = where(on_high, half, where(logical_or(logical_and(gt(x, high), ordered), lt(high, low)), g, 0.0));
+  return out;
+}
+
+// Where one of two numbers is NaN the other is taken; equal ones share.
+Grads tie_without_nan(Vjp& v, bool larger) {
+  Tensor g = v.grad(0), a = v[0], b = v[1], half = g / 2.0;
+  Tensor first = logical_or(larger ? gt(a, b) : lt(a, b), isnan(b)), tied = eq(a, b);
+  return {v.needs(0) ? Grad(where(tied, half, where(first, g, 0.0))) : Grad(), v.needs(1) ? Grad(where(tied, half, where(first, 0.0, g))) : Grad()};
+}
+
+Expr x_log_y(const Scalars& x) {
+  return select(loop::is_nan(x[1]), x[1], select(x[0] == 0.0, 0.0, x[0] * loop::log(x[1])));
+}
+Expr x_log1p_y(const Scalars& x) {
+  return select(loop::is_nan(x[1]), x[1], select(x[0] == 0.0, 0.0, x[0] * loop::log1p(x[1])));
+}
+Tensor xlogy_first(const Tensor& g, const Tensor& x, const Tensor& y) {
+  return where(logical_and(eq(x, 0.0), le(y, 0.0)), 0.0, Tensor(xlogy(g, y)));
+}
+
+Metas same_dtypes(MetaCall& m) {
+  DType dtype = m.meta(0).dtype;
+  for (size_t i = 1; i < m.args.size(); ++i)
+    if (m.is_tensor(i))
+      m.require(m.meta(i).dtype == dtype || m.meta(i).rank() == 0, "expected tensors of one dtype, got ", m.meta(0), " and ", m.meta(i));
+  return pointwise_meta(m);
+}
+
+// From the nearer end, so that both ends are met exactly.
+Expr interpolated(const Scalars& x) {
+  Expr step = x[1] - x[0];
+  return select(loop::abs(x[2]) < 0.5, x[0] + x[2] * step, x[1] - step * (1.0 - x[2]));
+}
+
+Tensor copysign_slope(const Tensor& g, const Tensor& x, const Tensor& y) { return where(eq(x, 0.0), 0.0, g * (y / x)); }
+
+Expr signed_as(const Scalars& x) { return call(loop::Fn::copysign, x[0], x[1]); }
+
+Results power_in_double(const CallArg& base, const CallArg& exponent) {
+  auto wide = [](const CallArg& a) -> CallArg {
+    if (auto* t = a.get<Tensor>()) return to(*t, DType::f64);
+    return a;
+  };
+  if (!base.is<Tensor>()) return pow_base(wide(base), wide(exponent));
+  return exponent.is<Tensor>() ? pow_tensor(wide(base), wide(exponent)) : pow_scalar(wide(base), wide(exponent));
+}
+
+}  // namespace
+
+void register_elementwise_pairs(Registry& ops) {
+  ops.add(atan2, {
+      .schema = "atan2(Tensor self, Tensor other) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return call(loop::Fn::atan2, x[0], x[1]); },
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor a = v[0], b = v[1], square = a * a + b * b;
+        Tensor slope = where(eq(square, 0.0), 0.0, v.grad(0) / square);
+        return {v.needs(0) ? Grad(slope * b) : Grad(), v.needs(1) ? Grad(slope * -a) : Grad()};
+      },
+      .promote = Promote::int_to_float,
+  });
+  ops.alias(atan2, {"arctan2"});
+
+  ops.add(floor_divide, {
+      .schema = "floor_divide(Tensor self, Tensor other) -> Tensor",
+      .kind = Kind::pointwise,
+      .meta = numeric_meta,
+      .scalar = quotient_floor,
+  });
+  ops.add({
+      .schema = "floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
+      .kind = Kind::pointwise,
+      .meta = numeric_meta,
+      .scalar = quotient_floor,
+  });
+  ops.add(remainder, {
+      .schema = "remainder.Tensor(Tensor self, Tensor other) -> Tensor",
+      .kind = Kind::pointwise,
+      .meta = numeric_meta,
+      .scalar = quotient_rest,
+      .vjp = floor_rest,
+  });
+  ops.add({
+      .schema = "remainder.Scalar(Tensor self, Scalar other) -> Tensor",
+      .kind = Kind::pointwise,
+      .meta = numeric_meta,
+      .scalar = quotient_rest,
+      .vjp = [](Vjp& v) -> Grads { return {v.grad(0)}; },
+  });
+  ops.add({
+      .schema = "remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+      .kind = Kind::pointwise,
+      .meta = numeric_meta,
+      .scalar = quotient_rest,
+      .vjp = floor_rest,
+  });
+  ops.add(fmod, {
+      .schema = "fmod.Tensor(Tensor self, Tensor other) -> Tensor",
+      .kind = Kind::pointwise,
+      .meta = numeric_meta,
+      .scalar = quotient_rest_trunc,
+      .vjp = trunc_rest,
+  });
+  ops.add({
+      .schema = "fmod.Scalar(Tensor self, Scalar other) -> Tensor",
+      .kind = Kind::pointwise,
+      .meta = numeric_meta,
+      .scalar = quotient_rest_trunc,
+      .vjp = [](Vjp& v) -> Grads { return {v.grad(0)}; },
+  });
+
+  ops.add(clamp, {
+      .schema = "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+      .kind = Kind::pointwise,
+      .meta = clamp_meta,
+      .scalar = clamped,
+      .vjp = [](Vjp& v) -> Grads {   // the bounds themselves are outside
+        Tensor x = v[0], inside;
+        if (v.given(1)) inside = gt(x, v.arg(1));
+        if (v.given(2)) inside = inside ? Tensor(logical_and(inside, lt(x, v.arg(2)))) : Tensor(lt(x, v.arg(2)));
+        return {kept(v.grad(0), inside)};
+      },
+  });
+  ops.add(clamp_tensor, {
+      .schema = "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+      .kind = Kind::pointwise,
+      .meta = clamp_meta,
+      .scalar = clamped,
+      .vjp = [](Vjp& v) -> Grads {
+        if (v.given(1) && v.given(2)) return between_rule(v);
+        size_t bound = v.given(1) ? 1 : 2;
+        bool needs[] = {v.needs(0), v.needs(bound)};
+        CallArg args[] = {v.arg(0), v.arg(bound)};
+        const Op& one_sided = bound == 1 ? maximum.op() : minimum.op();
+        Vjp inner(one_sided, args, v.grads, v.outs, needs);
+        Grads two = one_sided.def->vjp(inner), out(3);
+        out[0] = two[0];
+        out[bound] = two[1];
+        return out;
+      },
+  });
+  ops.alias(clamp, {"clip"});
+  ops.alias(clamp_tensor, {"clip.Tensor"});
+  ops.add(clamp_min, {
+      .schema = "clamp_min(Tensor self, Scalar min) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return larger_of(x[0], x[1]); },
+      .vjp = [](Vjp& v) -> Grads { return {kept(v.grad(0), gt(v[0], v.arg(1)))}; },
+  });
+  ops.add(clamp_max, {
+      .schema = "clamp_max(Tensor self, Scalar max) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return smaller_of(x[0], x[1]); },
+      .vjp = [](Vjp& v) -> Grads { return {kept(v.grad(0), lt(v[0], v.arg(1)))}; },
+  });
+  ops.add(clamp_min_tensor, {
+      .schema = "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return larger_of(x[0], x[1]); },
+      .vjp = [](Vjp& v) { return maximum.op().def->vjp(v); },
+  });
+  ops.add(clamp_max_tensor, {
+      .schema = "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return smaller_of(x[0], x[1]); },
+      .vjp = [](Vjp& v) { return minimum.op().def->vjp(v); },
+  });
+  ops.add(fmin, {
+      .schema = "fmin(Tensor self, Tensor other) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return boolean(x[0]) ? x[0] && x[1] : call(loop::Fn::fmin, x[0], x[1]); },
+      .vjp = [](Vjp& v) { return tie_without_nan(v, false); },
+  });
+  ops.add(fmax, {
+      .schema = "fmax(Tensor self, Tensor other) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return boolean(x[0]) ? x[0] || x[1] : call(loop::Fn::fmax, x[0], x[1]); },
+      .vjp = [](Vjp& v) { return tie_without_nan(v, true); },
+  });
+
+  ops.add(addcmul, {
+      .schema = "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+      .kind = Kind::pointwise,
+      .meta = numeric_meta,
+      .scalar = [](const Scalars& x) { return x[0] + x[3] * x[1] * x[2]; },
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor g = mul(v.grad(0), v.arg(3));
+        return {v.grad(0), v.needs(1) ? Grad(g * v[2]) : Grad(), v.needs(2) ? Grad(g * v[1]) : Grad()};
+      },
+      .promotes = 0b0111,
+  });
+  ops.add(addcdiv, {
+      .schema = "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+      .kind = Kind::pointwise,
+      .meta = [](MetaCall& m) -> Metas {
+        m.require(is_floating(m.meta(1).dtype) || is_floating(m.meta(2).dtype), "expected a floating point tensor to divide, got ", m.meta(1),
+                  " and ", m.meta(2), "; use addcmul or convert one of them");
+        return pointwise_meta(m);
+      },
+      .scalar = [](const Scalars& x) { return x[0] + x[3] * x[1] / x[2]; },
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor g = v.grad(0), slope = mul(g, v.arg(3)) / v[2];
+        return {g, slope, v.needs(2) ? Grad(-slope * (v[1] / v[2])) : Grad()};
+      },
+      .promotes = 0b0111,
+  });
+  ops.add({
+      .schema = "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
+      .kind = Kind::pointwise,
+      .meta = same_dtypes,
+      .scalar = interpolated,
+      .vjp = [](Vjp& v) -> Grads { return {v.grad(0) * (1 - v.number(2)), mul(v.grad(0), v.arg(2))}; },
+      .promotes = 0b011,
+  });
+  ops.add(lerp, {
+      .schema = "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
+      .kind = Kind::pointwise,
+      .meta = same_dtypes,
+      .scalar = interpolated,
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor g = v.grad(0), w = v[2];
+        return {v.needs(0) ? Grad(g * (1.0 - w)) : Grad(), v.needs(1) ? Grad(g * w) : Grad(), v.needs(2) ? Grad(g * (v[1] - v[0])) : Grad()};
+      },
+      .promote = Promote::first,
+  });
+  ops.add({
+      .schema = "hypot(Tensor self, Tensor other) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = [](const Scalars& x) { return call(loop::Fn::hypot, x[0], x[1]); },
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor g = v.grad(0), y = v.out(0);
+        return {v.needs(0) ? Grad(g * (v[0] / y)) : Grad(), v.needs(1) ? Grad(g * (v[1] / y)) : Grad()};
+      },
+  });
+  ops.add({
+      .schema = "copysign.Tensor(Tensor self, Tensor other) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = signed_as,
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor g = v.grad(0);
+        return {v.needs(0) ? Grad(copysign_slope(g, v[0], v.out(0))) : Grad(), v.needs(1) ? Grad(zeros_like(g)) : Grad()};
+      },
+      .promote = Promote::int_to_float,
+  });
+  ops.add({
+      .schema = "copysign.Scalar(Tensor self, Scalar other) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = signed_as,
+      .vjp = [](Vjp& v) -> Grads { return {copysign_slope(v.grad(0), v[0], v.out(0))}; },
+      .promote = Promote::int_to_float,
+  });
+  ops.add({
+      .schema = "nextafter(Tensor self, Tensor other) -> Tensor",
+      .kind = Kind::pointwise,
+      .meta = [](MetaCall& m) -> Metas {
+        DType dtype = common_dtype(m);
+        m.require(dtype == DType::f32 || dtype == DType::f64, "expected tensors of f32 or f64, got ", m.meta(0));
+        return pointwise_meta(m);
+      },
+      .scalar = [](const Scalars& x) { return call(loop::Fn::nextafter, x[0], x[1]); },
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor g = v.grad(0);
+        return {v.needs(0) ? Grad(where(eq(v[0], v[1]), 0.0, g)) : Grad(), v.needs(1) ? Grad(zeros_like(g)) : Grad()};
+      },
+  });
+  ops.add({
+      .schema = "heaviside(Tensor self, Tensor values) -> Tensor",
+      .kind = Kind::pointwise,
+      .meta = [](MetaCall& m) -> Metas {
+        m.require(m.meta(0).dtype == m.meta(1).dtype, "expected tensors of one dtype, got ", m.meta(0), " and ", m.meta(1));
+        return pointwise_meta(m);
+      },
+      .scalar = [](const Scalars& x) -> Expr {
+        if (boolean(x[0])) return x[0] || x[1];
+        return select(x[0] == 0, x[1], cast(x[0] > 0, x[0].type()));
+      },
+  });
+  ops.add(xlogy, {
+      .schema = "xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = x_log_y,
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor g = v.grad(0);
+        return {v.needs(0) ? Grad(xlogy_first(g, v[0], v[1])) : Grad(), v.needs(1) ? Grad(g * v[0] / v[1]) : Grad()};
+      },
+      .promote = Promote::int_to_float,
+  });
+  ops.add(xlogy_scalar, {
+      .schema = "xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = x_log_y,
+      .vjp = [](Vjp& v) -> Grads {
+        double y = v.number(1);
+        Tensor whole = v.grad(0) * std::log(y);
+        return {y > 0 ? whole : Tensor(where(eq(v[0], 0.0), 0.0, whole))};
+      },
+      .promote = Promote::int_to_float,
+  });
+  ops.add(xlogy_of_number, {
+      .schema = "xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = x_log_y,
+      .vjp = [](Vjp& v) -> Grads { return {none, mul(v.grad(0), v.arg(0)) / v[1]}; },
+      .promote = Promote::int_to_float,
+  });
+  ops.alias(xlogy, {"special_xlogy"});
+  ops.alias(xlogy_scalar, {"special_xlogy.other_scalar"});
+  ops.alias(xlogy_of_number, {"special_xlogy.self_scalar"});
+  ops.add({
+      .schema = "special_xlog1py(Tensor self, Tensor other) -> Tensor",
+      .kind = Kind::pointwise,
+      .scalar = x_log1p_y,
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor g = v.grad(0), x = v[0], y = v[1];
+        Tensor first = v.needs(0) ? Tensor(where(logical_and(eq(x, 0.0), le(y, -1.0)), 0.0, g * Tensor(log1p(y)))) : none;
+        return {first, v.needs(1) ? Grad(g * x / (y + 1.0)) : Grad()};
+      },
+      .promote = Promote::int_to_float,
+  });
+  ops.add(logaddexp, {
+      .schema = "logaddexp(Tensor self, Tensor other) -> Tensor",
+      .kind = Kind::pointwise,
+      .meta = floating_meta,
+      .scalar = [](const Scalars& x) {
+        Expr sum = max(x[0], x[1]) + loop::log1p(loop::exp(-loop::abs(x[0] - x[1])));
+        return select(call(loop::Fn::is_inf, x[0]) && x[0] == x[1], x[0], sum);
+      },
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor g = v.grad(0), a = v[0], b = v[1];
+        return {v.needs(0) ? Grad(g / (Tensor(exp(b - a)) + 1.0)) : Grad(), v.needs(1) ? Grad(g / (Tensor(exp(a - b)) + 1.0)) : Grad()};
+      },
+  });
+  ops.add(logaddexp2, {
+      .schema = "logaddexp2(Tensor self, Tensor other) -> Tensor",
+      .kind = Kind::pointwise,
+      .meta = floating_meta,
+      .scalar = [](const Scalars& x) {
+        Expr sum = max(x[0], x[1]) + loop::log1p(call(loop::Fn::exp2, -loop::abs(x[0] - x[1]))) * M_LOG2E;
+        return select(call(loop::Fn::is_inf, x[0]) && x[0] == x[1], x[0], sum);
+      },
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor g = v.grad(0), a = v[0], b = v[1];
+        return {v.needs(0) ? Grad(g / (Tensor(pow_base(2, b - a)) + 1.0)) : Grad(), v.needs(1) ? Grad(g / (Tensor(pow_base(2, a - b)) + 1.0)) : Grad()};
+      },
+  });
+
+  ops.add({
+      .schema = "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return power_in_double(b.arg(0), b.arg(1)); },
+  });
+  ops.add({
+      .schema = "float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return power_in_double(b.arg(0), b.arg(1)); },
+  });
+  ops.add({
+      .schema = "float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return power_in_double(b.arg(0), b.arg(1)); },
+  });
+  ops.add({
+      .schema = "ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return mul(b[0], pow_base(2.0, b[1])); },
+  });
+}
+
+}  // namespace tenon

@@ -1,0 +1,243 @@
+#include "tenon/ops/fill.h"
+
+#include <algorithm>
+
+#include "tenon/ops/arithmetic.h"
+#include "tenon/ops/convert.h"
+#include "tenon/ops/create.h"
+#include "tenon/ops/infer.h"
+#include "tenon/ops/registry.h"
+#include "tenon/ops/view.h"
+
+namespace tenon {
+
+Handle fill, masked_fill, masked_fill_tensor, tril, triu, one_hot;
+
+static Handle fill_tensor, masked_scatter, masked_scatter_backward;
+
+namespace {
+
+using loop::Compute;
+using loop::Expr;
+
+Metas filled_meta(MetaCall& m) {
+  if (m.args.size() > 1 && m.is_tensor(1))
+    m.require(m.meta(1).rank() == 0, "value: expected a tensor without dimensions, got ", m.meta(1));
+  CallArgs args = {m.arg(0), {}, {}, {}, {}, {}};
+  return *infer(empty_like.op(), args);
+}
+
+Expr value_for(const Scalars& x, size_t arg) { return cast(x[arg], x[0].type()); }
+
+Metas masked_meta(MetaCall& m) {
+  m.require(m.meta(1).dtype == DType::boolean, "mask: expected a boolean tensor, got ", m.meta(1));
+  if (m.is_tensor(2)) m.require(m.meta(2).rank() == 0, "value: expected a tensor without dimensions, got ", m.meta(2));
+  return like(m.meta(0), broadcast(m.meta(0).sizes, m.meta(1).sizes, m));
+}
+
+Expr masked(const Scalars& x) { return loop::select(x[1], value_for(x, 2), x[0]); }
+
+Metas triangle_meta(MetaCall& m) {
+  m.require(m.meta(0).rank() >= 2, "expected a tensor with at least two dimensions, got ", m.meta(0));
+  return like(m.meta(0), m.meta(0).sizes);
+}
+
+void lower_triangle(Lower& l, bool lower) {
+  Expr diagonal = l.extent(l.integer(1));
+  l.tensor([&](const Index& i) {
+    size_t n = i.size();
+    Expr offset = i[n - 1] - i[n - 2];
+    return l[0].at_if(lower ? offset <= diagonal : offset >= diagonal, i, 0);
+  });
+}
+
+// The sum of min(j, width) for j = 1..m; 0 where m is not positive.
+int64_t staircase(int64_t m, int64_t width) {
+  if (m <= 0) return 0;
+  return m <= width ? m * (m + 1) / 2 : width * (width + 1) / 2 + (m - width) * width;
+}
+Expr staircase(Expr m, int64_t width) {
+  Expr floor_m = max(m, 0), half = call(loop::Fn::floor_div, floor_m * (floor_m + 1), 2);
+  return loop::select(floor_m <= width, half, (floor_m - width) * width + width * (width + 1) / 2);
+}
+
+// Elements of the triangle in the first `rows` rows.
+struct Triangle {
+  int64_t rows, columns, offset;
+  bool lower;
+  int64_t before(int64_t r) const {
+    if (lower) return staircase(r + offset, columns) - staircase(offset, columns);
+    return r * columns - (staircase(r + offset - 1, columns) - staircase(offset - 1, columns));
+  }
+  Expr before(Expr r) const {
+    if (lower) return staircase(r + offset, columns) - staircase(offset, columns);
+    return r * columns - (staircase(r + (offset - 1), columns) - staircase(offset - 1, columns));
+  }
+  static Triangle of(const ArgsView& m, bool lower) {
+    Triangle t{m.constant(0), m.constant(1), m.constant(2), lower};
+    m.require(t.rows >= 0 && t.columns >= 0, "expected sizes that are not negative, got ", t.rows, " and ", t.columns);
+    return t;
+  }
+};
+
+Metas indices_meta(MetaCall& m, bool lower) {
+  Triangle t = Triangle::of(m, lower);
+  return factory_meta(m, {2, SymInt(t.before(t.rows))}, DType::i64, 3);
+}
+
+// The k-th element's row is the number of rows that end before it.
+void lower_indices(Lower& l, bool lower) {
+  Triangle t = Triangle::of(l, lower);
+  int64_t n = t.before(t.rows);
+  l.stage(Sizes{SymInt(n)}, [&](const Index& i) {
+    Expr k = i[0], row = l.sum(Sizes{SymInt(t.rows)}, [&](const Index& r) { return cast(t.before(r[0] + 1) <= k, Compute::i64); });
+    Expr column = k - t.before(row);
+    if (!lower) column = column + min(max(row + t.offset, 0), t.columns);
+    l.store(l.out(), {Expr(0), k}, row);
+    l.store(l.out(), {Expr(1), k}, column);
+  });
+}
+
+// A tensor's index from its place in row-major order.
+Index unravel(Lower& l, Expr flat, const Sizes& sizes) {
+  Index at(sizes.size());
+  for (size_t d = sizes.size(); d-- > 0;) {
+    at[d] = d == 0 ? flat : call(loop::Fn::remainder, flat, l.extent(sizes[d]));
+    if (d > 0) flat = call(loop::Fn::floor_div, flat, l.extent(sizes[d]));
+  }
+  return at;
+}
+
+// How many elements of a mask, repeated to `sizes`, are set up to and with each place.
+Ref mask_counts(Lower& l, Ref mask, const Sizes& sizes) {
+  Sizes flat = {count(sizes)};
+  Ref set = l.temporary(DType::i64, flat, [&](const Index& i) { return cast(mask.broadcast_at(unravel(l, i[0], sizes)), Compute::i64); });
+  Ref counts = l.temporary(DType::i64, flat);
+  l.anchor(loop::Scan{.kind = loop::ScanKind::sum, .in = set.operand(), .out = counts.operand(), .has_indices = false, .indices = {}, .dim = 0});
+  return counts;
+}
+
+}  // namespace
+
+void register_fill(Registry& ops) {
+  ops.add(fill, {
+      .schema = "fill.Scalar(Tensor self, Scalar value) -> Tensor",
+      .kind = Kind::pointwise,
+      .meta = filled_meta,
+      .scalar = [](const Scalars& x) { return value_for(x, 1); },
+      .vjp = [](Vjp& v) -> Grads { return {zeros_like(v.grad(0))}; },
+      .promotes = 0b01,
+  });
+  ops.add(fill_tensor, {
+      .schema = "fill.Tensor(Tensor self, Tensor value) -> Tensor",
+      .kind = Kind::pointwise,
+      .meta = filled_meta,
+      .scalar = [](const Scalars& x) { return value_for(x, 1); },
+      .vjp = [](Vjp& v) -> Grads { return {v.needs(0) ? Grad(zeros_like(v.grad(0))) : Grad(), v.grad(0)}; },
+      .promote = Promote::first,
+  });
+  ops.add({
+      .schema = "zero(Tensor self) -> Tensor",
+      .kind = Kind::pointwise,
+      .meta = filled_meta,
+      .scalar = [](const Scalars& x) { return loop::constant(*x[0].arena, 0.0, x[0].type()); },
+      .vjp = [](Vjp& v) -> Grads { return {zeros_like(v.grad(0))}; },
+  });
+  ops.add(masked_fill, {
+      .schema = "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
+      .kind = Kind::pointwise,
+      .meta = masked_meta,
+      .scalar = masked,
+      .vjp = [](Vjp& v) -> Grads { return {masked_fill(v.grad(0), v[1], 0)}; },
+      .promotes = 0b001,
+  });
+  ops.add(masked_fill_tensor, {
+      .schema = "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
+      .kind = Kind::pointwise,
+      .meta = masked_meta,
+      .scalar = masked,
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor g = v.grad(0);
+        return {v.needs(0) ? Grad(masked_fill(g, v[1], 0)) : Grad(), none, v.needs(2) ? Grad(where(v[1], g, 0.0)) : Grad()};
+      },
+      .promotes = 0b001,
+  });
+  ops.add(masked_scatter, {
+      .schema = "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas {
+        m.require(m.meta(1).dtype == DType::boolean, "mask: expected a boolean tensor, got ", m.meta(1));
+        m.require(m.meta(0).dtype == m.meta(2).dtype, "source: expected a tensor of ", m.meta(0).dtype, " like self, got ", m.meta(2));
+        return like(m.meta(0), broadcast(m.meta(0).sizes, m.meta(1).sizes, m));
+      },
+      .lower = [](Lower& l) {
+        Sizes sizes = l.out().sizes();
+        Ref self = l[0], mask = l[1], source = l[2], counts = mask_counts(l, mask, sizes);
+        l.tensor([&](const Index& i) {
+          Expr flat = l.constant(0, Compute::i64);
+          for (size_t d = 0; d < i.size(); ++d) flat = flat * l.extent(sizes[d]) + i[d];
+          Expr nth = counts.at({flat}) - 1, inside = mask.broadcast_at(i) && nth < l.extent(count(source.sizes()));
+          return loop::select(mask.broadcast_at(i), source.at_if(inside, unravel(l, nth, source.sizes()), 0), self.broadcast_at(i));
+        });
+      },
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor g = v.grad(0);
+        return {v.needs(0) ? Grad(masked_fill(g, v[1], 0)) : Grad(), none,
+                v.needs(2) ? Grad(masked_scatter_backward(g, v[1], v[2].sizes())) : Grad()};
+      },
+  });
+  ops.add(masked_scatter_backward, {
+      .schema = "masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas { return like(m.meta(0), m.ints(2)); },
+      .lower = [](Lower& l) {
+        Ref grad = l[0], mask = l[1], out = l.out();
+        Sizes sizes = grad.sizes();
+        Ref counts = mask_counts(l, mask, sizes);
+        l.fill(out, l.constant(0, loop::compute_of(out.dtype())));
+        l.stage(sizes, [&](const Index& i) {
+          Expr flat = l.constant(0, Compute::i64);
+          for (size_t d = 0; d < i.size(); ++d) flat = flat * l.extent(sizes[d]) + i[d];
+          Expr nth = counts.at({flat}) - 1;
+          l.store_if(mask.broadcast_at(i) && nth < l.extent(count(out.sizes())), out, unravel(l, nth, out.sizes()), grad.at(i));
+        });
+      },
+  });
+
+  ops.add(tril, {
+      .schema = "tril(Tensor self, SymInt diagonal=0) -> Tensor",
+      .meta = triangle_meta,
+      .lower = [](Lower& l) { lower_triangle(l, true); },
+      .vjp = [](Vjp& v) -> Grads { return {tril(v.grad(0), v.arg(1))}; },
+  });
+  ops.add(triu, {
+      .schema = "triu(Tensor self, SymInt diagonal=0) -> Tensor",
+      .meta = triangle_meta,
+      .lower = [](Lower& l) { lower_triangle(l, false); },
+      .vjp = [](Vjp& v) -> Grads { return {triu(v.grad(0), v.arg(1))}; },
+  });
+  ops.add({
+      .schema = "tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> "
+                "Tensor",
+      .meta = [](MetaCall& m) { return indices_meta(m, true); },
+      .lower = [](Lower& l) { lower_indices(l, true); },
+  });
+  ops.add({
+      .schema = "triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> "
+                "Tensor",
+      .meta = [](MetaCall& m) { return indices_meta(m, false); },
+      .lower = [](Lower& l) { lower_indices(l, false); },
+  });
+  ops.add(one_hot, {
+      .schema = "one_hot(Tensor self, int num_classes=-1) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) -> Results {
+        Tensor x = b[0];
+        int64_t classes = b.constant(1);
+        b.require(x.dtype() == DType::i64, "expected an i64 tensor of class numbers, got ", x.meta());
+        b.require(classes > 0, "num_classes: expected a positive number, got ", classes, "; finding it from the data is not supported");
+        Tensor hit = eq(unsqueeze(x, -1), arange(0, classes, 1));
+        return {{CallArg(to(hit, DType::i64))}};
+      },
+  });
+}
+
+}  // namespace tenon

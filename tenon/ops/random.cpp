@@ -1,0 +1,189 @@
+#include "tenon/ops/random.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
+#include "tenon/ops/arithmetic.h"
+#include "tenon/ops/registry.h"
+
+namespace tenon {
+
+Handle random_uniform, random_normal, random_int, random_permutation;
+
+static Handle rand, randn, randint, randperm;
+
+namespace {
+
+using loop::Compute;
+using loop::Expr;
+
+thread_local RandomScope* current = nullptr;
+std::atomic<int64_t> process_seed = 0, process_counter = 0;
+
+// 32 random bits, as i64. A run of a program has its counter, the draws in it are streams.
+struct Bits {
+  Lower& l;
+  Expr seed, stream;
+  Expr position;
+  explicit Bits(Lower& l, const Index& at, const Sizes& sizes) : l(l) {
+    seed = l[0].at({Expr(0)});
+    stream = l[0].at({Expr(1)}) * int64_t{1 << 24} + l.extent(l.integer(1));
+    position = l.constant(0, Compute::i64);
+    for (size_t d = 0; d < at.size(); ++d) position = position * l.extent(sizes[d]) + at[d];
+  }
+  // The k-th of n words of an element.
+  Expr word(int64_t k, int64_t n) const { return call(loop::Fn::random_bits, seed, stream, position * n + k); }
+};
+
+Expr shifted_right(Expr x, int64_t by) { return call(loop::Fn::shift_right, x, by); }
+
+// Uniform in [0, 1): as many bits as the dtype holds exactly, so that 1 is never met by rounding. Word k of n (of 2n for f64).
+Expr unit(const Bits& bits, DType dtype, int64_t k, int64_t n) {
+  if (dtype == DType::f64) {
+    Expr high = shifted_right(bits.word(2 * k, 2 * n), 5), low = shifted_right(bits.word(2 * k + 1, 2 * n), 6);
+    return cast(high * int64_t{1 << 26} + low, Compute::f64) * 0x1p-53;
+  }
+  int64_t kept = dtype == DType::f16 ? 11 : dtype == DType::bf16 ? 8 : 24;
+  return cast(shifted_right(bits.word(k, n), 32 - kept), Compute::f32) * std::ldexp(1.0, static_cast<int>(-kept));
+}
+
+Metas drawn_meta(MetaCall& m, size_t size, size_t dtype, bool floating) {
+  const TensorMeta& state = m.meta(0);
+  m.require(state.dtype == DType::i64 && state.sizes == Sizes{2}, "state: expected i64[2], got ", state);
+  DType d = *m.dtype(dtype);
+  m.require(!floating || is_floating(d), "expected a floating point dtype, got ", d);
+  return make_meta(d, m.ints(size), state.device);
+}
+
+Tensor drawn(const Handle& draw, const Sizes& sizes, DType dtype) {
+  int64_t stream = 0;
+  Tensor state = ambient_random_state(&stream);
+  return draw(state, stream, sizes, kw("dtype", dtype));
+}
+
+}  // namespace
+
+RandomScope::RandomScope(std::function<Tensor()> state) : state_(std::move(state)), previous_(current) { current = this; }
+RandomScope::~RandomScope() { current = previous_; }
+
+Tensor ambient_random_state(int64_t* stream) {
+  if (!current) {
+    *stream = 0;
+    return random_state(process_seed, process_counter++);
+  }
+  *stream = current->next_++;
+  return current->state_();
+}
+
+void seed_random(int64_t seed) {
+  process_seed = seed;
+  process_counter = 0;
+}
+
+Tensor random_state(int64_t seed, int64_t counter) {
+  Tensor state = Tensor::empty(DType::i64, {2});
+  state.mutable_data<int64_t>()[0] = seed;
+  state.mutable_data<int64_t>()[1] = counter;
+  return state;
+}
+
+void register_random(Registry& ops) {
+  ops.add(random_uniform, {
+      .schema = "tenon::random_uniform(Tensor state, int stream, SymInt[] size, *, ScalarType dtype) -> Tensor",
+      .meta = [](MetaCall& m) { return drawn_meta(m, 2, 3, true); },
+      .lower = [](Lower& l) {
+        l.tensor([&](const Index& i) { return unit(Bits(l, i, l.out().sizes()), l.out().dtype(), 0, 1); });
+      },
+      .to_torch = [](Build& b) { return rand(b.arg(2), kw("dtype", b.arg(3))); },
+  });
+  ops.add(random_normal, {
+      .schema = "tenon::random_normal(Tensor state, int stream, SymInt[] size, *, ScalarType dtype) -> Tensor",
+      .meta = [](MetaCall& m) { return drawn_meta(m, 2, 3, true); },
+      .lower = [](Lower& l) {
+        l.tensor([&](const Index& i) {   // Box and Muller, one of the pair
+          Bits bits(l, i, l.out().sizes());
+          DType dtype = l.out().dtype() == DType::f64 ? DType::f64 : DType::f32;
+          return loop::sqrt(loop::log(1.0 - unit(bits, dtype, 0, 2)) * -2.0) * loop::cos(unit(bits, dtype, 1, 2) * (2 * M_PI));
+        });
+      },
+      .to_torch = [](Build& b) { return randn(b.arg(2), kw("dtype", b.arg(3))); },
+  });
+  ops.add(random_int, {
+      .schema = "tenon::random_int(Tensor state, int stream, SymInt low, SymInt high, SymInt[] size, *, ScalarType dtype) -> Tensor",
+      .meta = [](MetaCall& m) {
+        SymInt low = m.integer(2), high = m.integer(3);
+        m.require(!low.is_int() || !high.is_int() || low.as_int() < high.as_int(), "expected low < high, got ", low, " and ", high);
+        return drawn_meta(m, 4, 5, false);
+      },
+      .lower = [](Lower& l) {
+        l.tensor([&](const Index& i) {
+          Bits bits(l, i, l.out().sizes());
+          Expr wide = shifted_right(bits.word(0, 2), 1) * (int64_t{1} << 32) + bits.word(1, 2);   // 63 bits
+          Expr low = l.extent(l.integer(2)), value = low + call(loop::Fn::remainder, wide, l.extent(l.integer(3)) - low);
+          return l.out().dtype() == DType::boolean ? value != 0 : value;
+        });
+      },
+      .to_torch = [](Build& b) { return randint(b.arg(2), b.arg(3), b.arg(4), kw("dtype", b.arg(5))); },
+  });
+  ops.add(random_permutation, {
+      .schema = "tenon::random_permutation(Tensor state, int stream, SymInt n, *, ScalarType dtype) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas {
+        m.require(!m.integer(2).is_int() || m.integer(2).as_int() >= 0, "n: expected a number that is not negative, got ", m.integer(2));
+        return make_meta(*m.dtype(3), {m.integer(2)}, m.meta(0).device);
+      },
+      .lower = [](Lower& l) {   // the order of random keys
+        Sizes sizes = l.out().sizes();
+        Ref keys = l.temporary(DType::i64, sizes, [&](const Index& i) {
+          Bits bits(l, i, sizes);
+          return shifted_right(bits.word(0, 2), 1) * (int64_t{1} << 32) + bits.word(1, 2);
+        });
+        Ref sorted = l.temporary(DType::i64, sizes), order = l.temporary(DType::i64, sizes);
+        l.anchor(loop::Sort{.in = keys.operand(), .values = sorted.operand(), .indices = order.operand(), .dim = 0, .descending = false});
+        l.copy(order, l.out());
+      },
+      .to_torch = [](Build& b) { return randperm(b.arg(2), kw("dtype", b.arg(3))); },
+  });
+
+  ops.add(rand, {
+      .schema = "rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+      .kind = Kind::composite,
+      .traits = {.random = true},
+      .decompose = [](Build& b) -> Results { return {{CallArg(drawn(random_uniform, b.ints(0), b.dtype(1).value_or(DType::f32)))}}; },
+  });
+  ops.add(randn, {
+      .schema = "randn(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+      .kind = Kind::composite,
+      .traits = {.random = true},
+      .decompose = [](Build& b) -> Results { return {{CallArg(drawn(random_normal, b.ints(0), b.dtype(1).value_or(DType::f32)))}}; },
+  });
+  ops.add({
+      .schema = "randint(SymInt high, SymInt[] size, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+      .kind = Kind::composite,
+      .traits = {.random = true},
+      .decompose = [](Build& b) { return randint(0, b.arg(0), b.arg(1), kw("dtype", b.arg(2))); },
+  });
+  ops.add(randint, {
+      .schema = "randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? "
+                "pin_memory=None) -> Tensor",
+      .kind = Kind::composite,
+      .traits = {.random = true},
+      .decompose = [](Build& b) {
+        int64_t stream = 0;
+        Tensor state = ambient_random_state(&stream);
+        return random_int(state, stream, b.arg(0), b.arg(1), b.arg(2), kw("dtype", b.dtype(3).value_or(DType::i64)));
+      },
+  });
+  ops.add(randperm, {
+      .schema = "randperm(SymInt n, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+      .kind = Kind::composite,
+      .traits = {.random = true},
+      .decompose = [](Build& b) {
+        int64_t stream = 0;
+        Tensor state = ambient_random_state(&stream);
+        return random_permutation(state, stream, b.arg(0), kw("dtype", b.dtype(1).value_or(DType::i64)));
+      },
+  });
+}
+
+}  // namespace tenon

@@ -1,0 +1,37 @@
+// Random numbers from explicit keys: a draw is a pure function of a state {seed, counter}, a stream and a position (Philox), so
+// it can be repeated and does not depend on threads. PyTorch's random ops take their key from the scope they are called in.
+#pragma once
+#include <functional>
+
+#include "tenon/ops/op_def.h"
+
+namespace tenon {
+
+/// Where random ops on this thread find their state while the scope lives; the calls within it are numbered as streams.
+/// Without a scope they draw from the process's own state.
+class RandomScope {
+ public:
+  explicit RandomScope(std::function<Tensor()> state);
+  ~RandomScope();
+  RandomScope(const RandomScope&) = delete;
+
+ private:
+  friend Tensor ambient_random_state(int64_t* stream);
+  std::function<Tensor()> state_;
+  int64_t next_ = 0;
+  RandomScope* previous_;
+};
+
+/// The state (i64[2]: seed, counter) for the next draw, and the stream it is to use.
+Tensor ambient_random_state(int64_t* stream);
+/// Starts the process's own state anew.
+void seed_random(int64_t seed);
+/// A state as a real tensor.
+Tensor random_state(int64_t seed, int64_t counter);
+
+extern Handle random_uniform, random_normal, random_int, random_permutation, native_dropout, dropout;
+
+/// Uniform numbers in [0, 1) with the sizes, strides, dtype and device of another tensor.
+Tensor uniform_like(const Tensor& x);
+
+}  // namespace tenon
