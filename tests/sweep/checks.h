@@ -15,6 +15,8 @@ Outcome check_meta(const Op& op, const Case& recorded);
 /// The op's meaning in other ops gives the recorded results too. `applies` says which ops have one besides their own kernel.
 Outcome check_decomposition(const Op& op, const Case& recorded);
 bool has_decomposition(const Op& op);
+/// The cotangents pulled back through the call are the recorded gradients; none and zeros are the same.
+Outcome check_gradients(const Op& op, const Case& recorded);
 /// A program of this one call reads back from its file as it was written.
 Outcome check_round_trip(const Op& op, const Case& recorded, bool through_file);
 

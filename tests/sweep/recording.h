@@ -43,6 +43,7 @@ class Case {
   std::vector<ExpectedResult> results() const;
   std::map<std::string, Expected> written() const;   // arguments after the call
   std::optional<ExpectedGradients> gradients() const;
+  bool has_gradients() const { return json_.find("grad").has_value(); }
   bool random() const { return json_.at("random").as_bool(); }
 
  private:

@@ -29,6 +29,11 @@ ExportedProgram program_of(const Op& op, const Case& recorded) {
   tracer.call(op, args);
   Node& node = graph.nodes.back();
   node.given = recorded.given(op);
+  for (size_t i = op.schema.args.size(); i-- > 0;)   // what stands before a positional argument is written too
+    if (node.given >> i & 1 && !op.schema.args[i].keyword_only) {
+      node.given |= (1ull << i) - 1;
+      break;
+    }
   for (const Arg& result : node.results)
     for_each_tensor(result, [&](const Value& v) {
       if (!v) return;
