@@ -4,11 +4,18 @@ namespace tenon {
 
 void register_families(Registry& ops) {
   register_arithmetic(ops);
+  register_batch_norm(ops);
   register_control(ops);
   register_convert(ops);
   register_create(ops);
+  register_loss(ops);
   register_matmul(ops);
+  register_norm(ops);
   register_reduce(ops);
+  register_scan(ops);
+  register_softmax(ops);
+  register_sort(ops);
+  register_statistics(ops);
   register_symbolic(ops);
   register_view(ops);
   register_view_write(ops);

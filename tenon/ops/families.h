@@ -6,11 +6,18 @@ namespace tenon {
 class Registry;
 
 void register_arithmetic(Registry& ops);
+void register_batch_norm(Registry& ops);
 void register_control(Registry& ops);
 void register_convert(Registry& ops);
 void register_create(Registry& ops);
+void register_loss(Registry& ops);
 void register_matmul(Registry& ops);
+void register_norm(Registry& ops);
 void register_reduce(Registry& ops);
+void register_scan(Registry& ops);
+void register_softmax(Registry& ops);
+void register_sort(Registry& ops);
+void register_statistics(Registry& ops);
 void register_symbolic(Registry& ops);
 void register_view(Registry& ops);
 void register_view_write(Registry& ops);
