@@ -138,6 +138,11 @@ void write(Tensor& target, const Tensor& value) {
 CallResults run_writing(const Op& op, CallArgs args) {
   CallArgs plain(args.begin(), args.begin() + static_cast<ptrdiff_t>(op.functional->schema.args.size()));
   CallResults values = execute(*op.functional, std::move(plain));
+  if (op.functional->def->view) {   // unsqueeze_: the tensor itself becomes the view
+    Tensor target = *args[0].get<Tensor>();
+    target.impl()->meta = values[0].get<Tensor>()->meta();
+    return {CallArg(target)};
+  }
   CallResults results;
   size_t next = 0;
   for (size_t i = 0; i < op.schema.args.size(); ++i) {

@@ -6,6 +6,7 @@ void register_families(Registry& ops) {
   register_activation(ops);
   register_activation_pairs(ops);
   register_arithmetic(ops);
+  register_batch_norm(ops);
   register_control(ops);
   register_convert(ops);
   register_create(ops);
@@ -14,10 +15,16 @@ void register_families(Registry& ops) {
   register_elementwise_pairs(ops);
   register_fill(ops);
   register_logic(ops);
+  register_loss(ops);
   register_matmul(ops);
+  register_norm(ops);
   register_random(ops);
   register_random_distributions(ops);
   register_reduce(ops);
+  register_scan(ops);
+  register_softmax(ops);
+  register_sort(ops);
+  register_statistics(ops);
   register_symbolic(ops);
   register_view(ops);
   register_view_write(ops);

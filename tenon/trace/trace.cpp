@@ -80,13 +80,13 @@ CallResults Tracer::call(const Op& op, CallArgs args) {
 }
 
 Metas infer_any(const Op& op, std::span<const CallArg> args) {
-  if (op.functional) {   // an in-place form gives its argument back, an out form the tensor it wrote
+  if (op.functional && !op.functional->def->view) {   // an in-place form gives its argument back, an out form the tensor it wrote
     Metas out;
     for (size_t i = 0; i < op.schema.args.size(); ++i)
       if (op.schema.args[i].writes) out.values.emplace_back(args[i].get<Tensor>()->meta());
     return out;
   }
-  if (auto metas = infer(op, args)) return *metas;
+  if (auto metas = infer(op.functional ? *op.functional : op, args)) return *metas;
   const OpDef* def = op.def;
   if (op.traits.asserts) return {};
   require(def && def->decompose, "the operator ", op.name(), " is not supported; tenon ops lists those that are");

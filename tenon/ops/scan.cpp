@@ -1,0 +1,163 @@
+#include "tenon/ops/scan.h"
+
+#include <limits>
+
+#include "tenon/ops/arithmetic.h"
+#include "tenon/ops/convert.h"
+#include "tenon/ops/create.h"
+#include "tenon/ops/registry.h"
+#include "tenon/ops/view.h"
+
+namespace tenon {
+
+Handle cumsum, cumprod, logcumsumexp;
+static Handle cumprod_backward;
+
+namespace {
+
+Tensor flipped(const Tensor& x, int64_t dim) {
+  if (x.rank() == 0) return x;
+  static const Op& flip = *registry().find("aten::flip");
+  return Results(call_op(flip, {x, Sizes{SymInt(dim)}}));
+}
+
+// What comes from an element on.
+Tensor summed_from(const Tensor& x, int64_t dim) { return flipped(cumsum(flipped(x, dim), dim), dim); }
+
+DType scanned_dtype(const ArgsView& m) {
+  DType own = m.meta(0).dtype;
+  return m.dtype(2).value_or(is_floating(own) ? own : DType::i64);
+}
+
+Metas scan_meta(MetaCall& m) {
+  (void)m.dim(1, m.meta(0).rank());
+  return like(m.meta(0), m.meta(0).sizes, scanned_dtype(m));
+}
+
+// Converted first, as PyTorch does, then scanned in a dtype that anchors take.
+void lower_scan(Lower& l, loop::ScanKind kind, bool indices = false) {
+  Ref x = l[0], out = l.out(0);
+  size_t rank = x.sizes().size();
+  if (rank == 0) {
+    l.copy(x, out);
+    if (indices) l.fill(l.out(1), l.constant(0, loop::Compute::i64));
+    return;
+  }
+  DType compute = computable(out.dtype());
+  Ref in = x;
+  if (x.dtype() != compute)
+    in = l.temporary(compute, Sizes(x.sizes()), [&](const Index& i) { return loop::round_to(x.at(i), out.dtype()); });
+  Ref target = out.dtype() == compute ? out : l.temporary(compute, Sizes(out.sizes()));
+  loop::Scan scan{.kind = kind, .in = in.operand(), .out = target.operand(), .has_indices = indices, .indices = {}, .dim = l.dim(1, rank)};
+  if (indices) scan.indices = l.out(1).operand();
+  l.anchor(std::move(scan));
+  if (target.id != out.id) l.copy(target, out);
+}
+
+Metas extreme_scan_meta(MetaCall& m) {
+  (void)m.dim(1, m.meta(0).rank());
+  return {like(m.meta(0), m.meta(0).sizes), like(m.meta(0), m.meta(0).sizes, DType::i64)};
+}
+
+Grads extreme_scan_rule(Vjp& v) {
+  if (!v.grad(0)) return {};
+  if (v[0].rank() == 0) return {v.grad(0)};
+  static const Op& scatter_add = *registry().find("aten::scatter_add");
+  return {Results(call_op(scatter_add, {zeros(v[0].sizes(), v.grad(0)), v.arg(1), v.out(1), v.grad(0)}))};
+}
+
+// sum over j >= i of g[j] * y[j] / x[i] up to the first zero; there, the products without it; nothing after.
+Tensor cumprod_gradient(const Tensor& g, const Tensor& x, int64_t dim, const Tensor& y) {
+  Tensor zero = eq(x, 0.0), zeros_before = cumsum(zero, dim);
+  Tensor first = logical_and(zero, eq(zeros_before, 1));
+  Tensor without = cumprod(where(first, 1.0, x), dim);
+  Tensor before = summed_from(g * y, dim) / Tensor(where(zero, 1.0, x));
+  Tensor at = summed_from(g * without, dim);
+  return where(eq(zeros_before, 0), before, where(first, at, 0.0));
+}
+
+Tensor logcumsumexp_gradient(const Tensor& g, const Tensor& x, int64_t dim, const Tensor& y) {
+  double low = -std::numeric_limits<double>::infinity();
+  Tensor size = log(abs(g));
+  auto part = [&](const Tensor& sign) -> Tensor {
+    Tensor chosen = where(sign, size, low);
+    return exp(flipped(logcumsumexp(flipped(chosen - y, dim), dim), dim) + x);
+  };
+  return part(gt(g, 0.0)) - part(lt(g, 0.0));
+}
+
+Tensor difference(const Tensor& x, int64_t dim) {
+  Tensor later = slice(x, dim, 1), earlier = slice(x, dim, 0, -1);
+  return x.dtype() == DType::boolean ? Tensor(ne(later, earlier)) : later - earlier;
+}
+
+}  // namespace
+
+void register_scan(Registry& ops) {
+  ops.add(cumsum, {
+      .schema = "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+      .meta = scan_meta,
+      .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::sum); },
+      .vjp = [](Vjp& v) -> Grads { return {summed_from(v.grad(0), v.constant(1))}; },
+  });
+  ops.add(cumprod, {
+      .schema = "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+      .meta = scan_meta,
+      .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::product); },
+      .vjp = [](Vjp& v) -> Grads {
+        return {cumprod_backward(v.grad(0), to(v[0], v.out(0).dtype()), v.arg(1), v.out(0))};
+      },
+  });
+  ops.add(cumprod_backward, {
+      .schema = "cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) -> Results { return {{CallArg(cumprod_gradient(b[0], b[1], b.constant(2), b[3]))}}; },
+  });
+  ops.add({
+      .schema = "cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+      .meta = extreme_scan_meta,
+      .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::max, true); },
+      .vjp = extreme_scan_rule,
+  });
+  ops.add({
+      .schema = "cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+      .meta = extreme_scan_meta,
+      .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::min, true); },
+      .vjp = extreme_scan_rule,
+  });
+  ops.add(logcumsumexp, {
+      .schema = "logcumsumexp(Tensor self, int dim) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas {
+        (void)m.dim(1, m.meta(0).rank());
+        m.require(is_floating(m.meta(0).dtype), "expected a floating point tensor, got ", m.meta(0), "; convert it first");
+        return like(m.meta(0), m.meta(0).sizes);
+      },
+      .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::logsumexp); },
+      .vjp = [](Vjp& v) -> Grads { return {logcumsumexp_gradient(v.grad(0), v[0], v.constant(1), v.out(0))}; },
+  });
+  ops.add({
+      .schema = "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
+      .kind = Kind::composite,
+      .traits = {.may_alias = true},
+      .decompose = [](Build& b) -> Results {
+        Tensor x = b[0];
+        b.require(x.rank() >= 1, "expected a tensor of at least one dimension, got ", x.meta());
+        int64_t n = b.constant(1), dim = static_cast<int64_t>(b.dim(2, x.rank()));
+        b.require(n >= 0, "argument n: expected a number that is not negative, got ", n);
+        if (n > 0 && (b.given(3) || b.given(4))) {
+          static const Op& cat = *registry().find("aten::cat");
+          std::vector<Tensor> parts;
+          if (b.given(3)) parts.push_back(b[3]);
+          parts.push_back(x);
+          if (b.given(4)) parts.push_back(b[4]);
+          x = Results(call_op(cat, {parts, dim}));
+        }
+        SymInt size = x.size(dim);
+        if (size.is_int() && n > size.as_int()) n = size.as_int();
+        for (int64_t i = 0; i < n; ++i) x = difference(x, dim);
+        return {{CallArg(x)}};
+      },
+  });
+}
+
+}  // namespace tenon

@@ -1,0 +1,9 @@
+// Cumulative reductions along a dimension.
+#pragma once
+#include "tenon/ops/op_def.h"
+
+namespace tenon {
+
+extern Handle cumsum, cumprod, logcumsumexp;
+
+}  // namespace tenon

@@ -1,0 +1,9 @@
+// Softmax, its logarithm, and their gradients.
+#pragma once
+#include "tenon/ops/op_def.h"
+
+namespace tenon {
+
+extern Handle softmax, log_softmax;
+
+}  // namespace tenon

@@ -1,0 +1,9 @@
+// Sorting, and what is chosen from sorted rows.
+#pragma once
+#include "tenon/ops/op_def.h"
+
+namespace tenon {
+
+extern Handle sort, topk;
+
+}  // namespace tenon

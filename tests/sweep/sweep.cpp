@@ -1,0 +1,201 @@
+// The sweep over the registry: every operator of which PyTorch's calls are recorded, asked what checks.h asks.
+//   test_sweep [--op NAME]... [--list] [--all] [--quiet]
+// A name is a whole operator (aten::add.Tensor) or a part of one (add). --all prints every failure, not the first of each sort.
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <set>
+
+#include "tenon/interp/eager.h"
+#include "tenon/ops/registry.h"
+#include "tests/sweep/checks.h"
+
+namespace tenon::sweep {
+namespace {
+
+struct Options {
+  std::vector<std::string> ops;
+  bool list = false, all = false, quiet = false;
+};
+
+// What is being run, for the message of a crash.
+char now_running[400];
+void begin(const std::string& what) { std::snprintf(now_running, sizeof now_running, "%s\n", what.c_str()); }
+void crashed(int signal) {
+  [[maybe_unused]] ssize_t n = write(STDERR_FILENO, "crashed in ", 11);
+  n = write(STDERR_FILENO, now_running, std::strlen(now_running));
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+struct Check {
+  const char* name;
+  std::function<bool(const Op&, const Case&)> applies;
+  std::function<Outcome(const Op&, const Case&, size_t number)> run;
+  size_t cases = 0, failures = 0;
+  double seconds = 0;
+};
+
+std::vector<Check> all_checks() {
+  auto always = [](const Op&, const Case&) { return true; };
+  return {
+      {"results", always, [](const Op& op, const Case& c, size_t) { return check_results(op, c); }},
+      {"meta", always, [](const Op& op, const Case& c, size_t) { return check_meta(op, c); }},
+      {"decomposition", [](const Op& op, const Case&) { return has_decomposition(op); }, [](const Op& op, const Case& c, size_t) { return check_decomposition(op, c); }},
+      {"gradient", [](const Op&, const Case& c) { return c.has_gradients(); }, [](const Op& op, const Case& c, size_t) { return check_gradients(op, c); }},
+      {"round trip", always, [](const Op& op, const Case& c, size_t number) { return check_round_trip(op, c, number == 0); }},
+  };
+}
+
+Outcome guarded(const std::function<Outcome()>& run) {
+  try {
+    return run();
+  } catch (const Error& e) {
+    return text("error: ", e.what());
+  } catch (const InternalError& e) {
+    return text("internal error: ", e.what());
+  } catch (const std::exception& e) {
+    return text("unexpected exception: ", e.what());
+  }
+}
+
+class Sweep {
+ public:
+  Sweep(const Options& options, const Library& library) : options_(options), library_(library), checks_(all_checks()) {}
+
+  void op(const Op& op) {
+    failures_.clear();
+    size_t cases = 0;
+    if (const std::string* schema = library_.schema(op.name())) {
+      note("schema", guarded([&] { return check_schema(op, *schema); }), {});
+    } else if (starts_with(op.name(), "aten::")) {
+      without_schema_.push_back(op.name());
+    }
+    if (library_.has(op.name())) {
+      Recording recording = library_.open(op.name());
+      cases = recording.size();
+      for (size_t i = 0; i < cases; ++i) one_case(op, recording[i], i);
+    }
+    ++ops_;
+    cases_ += cases;
+    failed_ += !failures_.empty();
+    if (failures_.empty() && options_.quiet) return;
+    std::printf("%-5s %-55s %3zu cases\n", failures_.empty() ? "ok" : "FAIL", op.name().c_str(), cases);
+    for (const auto& [check, messages] : failures_) {
+      for (size_t i = 0; i < messages.size() && (i < 2 || options_.all); ++i) std::printf("      %-13s %s\n", check.c_str(), messages[i].c_str());
+      if (messages.size() > 2 && !options_.all) std::printf("      %-13s and %zu more\n", check.c_str(), messages.size() - 2);
+    }
+    std::fflush(stdout);
+  }
+
+  bool totals() const {
+    std::printf("%zu operators, %zu cases, %zu operators failed\n", ops_, cases_, failed_);
+    for (const Check& c : checks_) std::printf("  %-13s %6zu cases, %5zu failed, %.1f s\n", c.name, c.cases, c.failures, c.seconds);
+    if (!without_schema_.empty()) std::printf("  without PyTorch's schema: %s\n", join(without_schema_, " ").c_str());
+    return failed_ == 0;
+  }
+
+ private:
+  void one_case(const Op& op, const Case& recorded, size_t number) {
+    std::string call = guarded([&]() -> Outcome { return describe_call(op, recorded.arguments(op)); }).value();
+    for (Check& check : checks_) {
+      if (!check.applies(op, recorded)) continue;
+      begin(text(check.name, " of ", op.name(), " case ", number, " (", call, ")"));
+      auto start = std::chrono::steady_clock::now();
+      Outcome outcome = guarded([&] { return check.run(op, recorded, number); });
+      check.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      ++check.cases;
+      check.failures += outcome.has_value();
+      note(check.name, std::move(outcome), text("case ", number, " (", call, "): "));
+    }
+  }
+
+  void note(const std::string& check, Outcome outcome, const std::string& where) {
+    if (!outcome) return;
+    for (auto& [name, messages] : failures_)
+      if (name == check) return messages.push_back(where + *outcome);
+    failures_.push_back({check, {where + *outcome}});
+  }
+
+  const Options& options_;
+  const Library& library_;
+  std::vector<Check> checks_;
+  std::vector<std::pair<std::string, std::vector<std::string>>> failures_;   // of the op at hand, by check
+  std::vector<std::string> without_schema_;
+  size_t ops_ = 0, cases_ = 0, failed_ = 0;
+};
+
+bool wanted(const Options& options, const std::string& name) {
+  if (options.ops.empty()) return true;
+  for (const std::string& part : options.ops)
+    if (part.find("::") != std::string::npos ? name == part : name.find(part) != std::string::npos) return true;
+  return false;
+}
+
+void print_names(const char* what, const std::vector<std::string>& names) {
+  std::printf("%s: %zu\n", what, names.size());
+  std::string line;
+  for (const std::string& name : names) {
+    if (line.size() + name.size() > 120) std::printf("  %s\n", line.c_str()), line.clear();
+    line += (line.empty() ? "" : " ") + name;
+  }
+  if (!line.empty()) std::printf("  %s\n", line.c_str());
+}
+
+int run(const Options& options) {
+  for (int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS}) std::signal(signal, crashed);
+  interp::install();
+  Library library(TENON_TEST_DATA "/sweep");
+  std::set<std::string> names;
+  std::vector<std::string> missing, without_samples;
+  for (const std::string& name : library.names()) {
+    if (!wanted(options, name)) continue;
+    if (registry().find(name)) names.insert(name);
+    else missing.push_back(name);
+  }
+  for (const Op* op : registry().all())
+    if (op->kind != Kind::symbolic && op->traits.control == Control::none && wanted(options, op->name())) names.insert(op->name());
+  for (const std::string& name : names)
+    if (!library.has(name)) without_samples.push_back(name);
+
+  bool passed = true;
+  if (options.list) {
+    for (const std::string& name : names) std::printf("%-55s %3zu cases\n", name.c_str(), library.has(name) ? library.open(name).size() : 0);
+  } else {
+    Sweep sweep(options, library);
+    for (const std::string& name : names) sweep.op(*registry().find(name));
+    passed = sweep.totals();
+  }
+  print_names("operators without samples", without_samples);
+  if (options.list) print_names("recorded operators that are not registered", missing);
+  else std::printf("recorded operators that are not registered: %zu; --list names them\n", missing.size());
+  return passed ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace tenon::sweep
+
+int main(int argc, char** argv) {
+  tenon::sweep::Options options;
+  for (int i = 1; i < argc; ++i) {
+    std::string_view word = argv[i];
+    if (word == "--op" && i + 1 < argc) options.ops.emplace_back(argv[++i]);
+    else if (word == "--list") options.list = true;
+    else if (word == "--all") options.all = true;
+    else if (word == "--quiet") options.quiet = true;
+    else {
+      std::fprintf(stderr, "usage: test_sweep [--op NAME]... [--list] [--all] [--quiet]\n");
+      return 2;
+    }
+  }
+  try {
+    return tenon::sweep::run(options);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+}
