@@ -7,10 +7,16 @@ class Registry;
 
 void register_arithmetic(Registry& ops);
 void register_control(Registry& ops);
+void register_conv(Registry& ops);
 void register_convert(Registry& ops);
 void register_create(Registry& ops);
 void register_matmul(Registry& ops);
+void register_pad(Registry& ops);
+void register_pool(Registry& ops);
+void register_pool_adaptive(Registry& ops);
+void register_rearrange(Registry& ops);
 void register_reduce(Registry& ops);
+void register_shape(Registry& ops);
 void register_symbolic(Registry& ops);
 void register_view(Registry& ops);
 void register_view_write(Registry& ops);

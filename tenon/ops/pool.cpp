@@ -120,9 +120,9 @@ void lower_largest(Lower& l, Ref x, size_t space, const Sizes& extents, const st
     Expr best = l.reduce(loop::Combine::argmax, extents, element);
     if (type != Compute::i64) {
       Expr last_nan = l.reduce(loop::Combine::max, extents, [&](const Index& r) {
-        return select(is_nan(element(r)), row_major(l, r, extents), l.constant(-1, Compute::i64));
+        return loop::select(is_nan(element(r)), row_major(l, r, extents), l.constant(-1, Compute::i64));
       });
-      best = select(last_nan >= 0, last_nan, best);
+      best = loop::select(last_nan >= 0, last_nan, best);
     }
     Index r(extents.size(), Expr(0));
     for (size_t k = extents.size(); k-- > 0;) {

@@ -114,8 +114,8 @@ void lower_largest(Lower& l, size_t space) {
     }
     Expr place = flat(r);
     if (type != Compute::i64) {   // of several NaN the last one counts
-      Expr last_nan = l.reduce(loop::Combine::max, reach, [&](const Index& r) { return select(is_nan(element(r)), flat(r), l.constant(-1, Compute::i64)); });
-      place = select(last_nan >= 0, last_nan, place);
+      Expr last_nan = l.reduce(loop::Combine::max, reach, [&](const Index& r) { return loop::select(is_nan(element(r)), flat(r), l.constant(-1, Compute::i64)); });
+      place = loop::select(last_nan >= 0, last_nan, place);
     }
     l.store(l.out(1), i, place);
   });
