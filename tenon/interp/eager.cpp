@@ -170,7 +170,7 @@ CallResults execute(const Op& op, CallArgs args) {
   if (def->view) return run_view(op, args);
   if (def->kernel) {
     ArgsView call(op, args);
-    return def->kernel(call);
+    if (CallResults results = def->kernel(call); !results.empty()) return results;   // else it leaves the call to the stages
   }
   if (def->lower || def->scalar) return run_kernel(op, args);
   if (def->decompose) {

@@ -1,16 +1,31 @@
 #include "tenon/ops/known.h"
 
+#include "tenon/base/error.h"
+
 namespace tenon {
 namespace {
 thread_local const sym::ShapeEnv* current = nullptr;
-}
+thread_local sym::ShapeEnv* growing = nullptr;   // the same, where symbols may be added
+}  // namespace
 
-ShapesScope::ShapesScope(const sym::ShapeEnv* shapes) : previous_(current) { current = shapes; }
-ShapesScope::~ShapesScope() { current = previous_; }
+ShapesScope::ShapesScope(const sym::ShapeEnv* shapes) : previous_(current), previous_growing_(growing) {
+  current = shapes;
+  growing = nullptr;
+}
+ShapesScope::ShapesScope(sym::ShapeEnv* shapes) : previous_(current), previous_growing_(growing) { current = growing = shapes; }
+ShapesScope::~ShapesScope() {
+  current = previous_;
+  growing = previous_growing_;
+}
 
 std::optional<bool> known(sym::Expr condition) {
   if (condition.is(sym::Kind::boolean)) return condition.boolean_value();
   return current ? current->decide(condition) : sym::decide(condition);
+}
+
+SymInt fresh_size() {
+  require(growing != nullptr, "a size that only a run can tell was asked for outside of a program");
+  return growing->fresh_unbacked();
 }
 
 SymInt smaller(SymInt a, SymInt b) {

@@ -8,11 +8,13 @@ namespace tenon {
 class ShapesScope {
  public:
   explicit ShapesScope(const sym::ShapeEnv* shapes);
+  explicit ShapesScope(sym::ShapeEnv* shapes);   // rules may add symbols to it
   ~ShapesScope();
   ShapesScope(const ShapesScope&) = delete;
 
  private:
   const sym::ShapeEnv* previous_;
+  sym::ShapeEnv* previous_growing_;
 };
 
 /// Whether a condition on sizes certainly holds, or certainly fails.
@@ -21,5 +23,7 @@ inline bool surely(sym::Expr condition) { return known(condition).value_or(false
 /// The smaller of two sizes, simplified by what is known.
 SymInt smaller(SymInt a, SymInt b);
 SymInt larger(SymInt a, SymInt b);
+/// A size that only a run can tell, as a new symbol of the program being traced.
+SymInt fresh_size();
 
 }  // namespace tenon

@@ -85,7 +85,7 @@ struct OpDef {
   DecomposeRule to_torch = nullptr;   // our own ops: their spelling in PyTorch's
   VjpRule vjp = nullptr;
   SymbolicRule symbolic = nullptr;    // symbolic
-  KernelRule kernel = nullptr;        // opaque: computed by a plain function on real tensors
+  KernelRule kernel = nullptr;        // opaque: computed by a plain function on real tensors; no results: the stages do it
   Promote promote = Promote::common;
   uint32_t promotes = ~0u;            // which arguments take part in promotion, by bit
 };

@@ -1,0 +1,249 @@
+// Elements picked by a mask, and numbers out of tensors: sizes and values that only a run can tell.
+#include <cstring>
+
+#include "tenon/ops/arithmetic.h"
+#include "tenon/ops/create.h"
+#include "tenon/ops/index.h"
+#include "tenon/ops/infer.h"
+#include "tenon/ops/known.h"
+#include "tenon/ops/reduce.h"
+#include "tenon/ops/registry.h"
+#include "tenon/ops/view.h"
+
+namespace tenon {
+
+Handle nonzero, masked_scatter;
+static Handle masked_select, local_scalar, repeat_interleave;
+
+namespace {
+
+using loop::Expr;
+
+// Whether an element is other than zero: any bit set, the sign of a float aside.
+bool is_set(const std::byte* at, DType dtype) {
+  size_t n = item_size(dtype);
+  uint64_t bits[2] = {0, 0};
+  std::memcpy(bits, at, n);
+  if (is_floating(dtype)) bits[0] &= ~(uint64_t{1} << (8 * n - 1));
+  return bits[0] || bits[1];
+}
+
+std::vector<int64_t> set_places(const Tensor& x) {
+  Tensor own = contiguous_copy(x);
+  std::vector<int64_t> out;
+  int64_t n = own.numel().as_int();
+  size_t step = item_size(own.dtype());
+  for (int64_t i = 0; i < n; ++i)
+    if (is_set(own.bytes() + static_cast<size_t>(i) * step, own.dtype())) out.push_back(i);
+  return out;
+}
+
+// PyTorch keeps the coordinates of one dimension together.
+TensorMeta nonzero_meta(const TensorMeta& x, SymInt found) {
+  TensorMeta out = make_meta(DType::i64, {found, SymInt(static_cast<int64_t>(x.rank()))}, x.device);
+  out.strides = {1, larger(found, 1)};
+  if (found == SymInt(0) || x.rank() == 0) out.strides = contiguous_strides(out.sizes);
+  return out;
+}
+
+CallResults find_nonzero(ArgsView& call) {
+  Tensor x = call[0];
+  std::vector<int64_t> places = set_places(x);
+  auto found = static_cast<int64_t>(places.size());
+  Tensor out = Tensor::empty(nonzero_meta(x.meta(), found));
+  auto* to = out.mutable_data<int64_t>();
+  for (int64_t k = 0; k < found; ++k) {
+    int64_t rest = places[static_cast<size_t>(k)];
+    for (size_t d = x.rank(); d-- > 0;) {
+      int64_t size = x.sizes()[d].as_int();
+      to[k * out.strides()[0].as_int() + static_cast<int64_t>(d) * out.strides()[1].as_int()] = rest % size;
+      rest /= size;
+    }
+  }
+  return {CallArg(out)};
+}
+
+CallResults select_masked(ArgsView& call) {
+  call.require(call.meta(1).dtype == DType::boolean, "expected a bool mask, got ", call.meta(1));
+  Sizes sizes = broadcast(call.meta(0).sizes, call.meta(1).sizes, call);
+  Tensor from = contiguous_copy(expand(call[0], sizes));
+  std::vector<int64_t> places = set_places(expand(call[1], sizes));
+  Tensor out = Tensor::empty(from.dtype(), {SymInt(static_cast<int64_t>(places.size()))});
+  size_t step = item_size(from.dtype());
+  std::byte* to = out.mutable_bytes();
+  for (int64_t place : places) {
+    std::memcpy(to, from.bytes() + static_cast<size_t>(place) * step, step);
+    to += step;
+  }
+  return {CallArg(out)};
+}
+
+void require_one_element(const ArgsView& call) {
+  SymInt n = count(call.meta(0).sizes);
+  call.require(!n.is_int() || n.as_int() == 1, "expected a tensor of one element, got ", call.meta(0));
+}
+
+CallResults read_number(ArgsView& call) {
+  require_one_element(call);
+  Tensor x = contiguous_copy(call[0]);
+  TensorMeta scalar = make_meta(x.dtype(), {});
+  x = x.with_meta(scalar);
+  if (x.dtype() == DType::boolean) return {CallArg(scalar_integer(x) != 0)};
+  if (is_floating(x.dtype())) return {CallArg(scalar_value(x))};
+  return {CallArg(scalar_integer(x))};
+}
+
+Metas number_meta(MetaCall& m) {
+  require_one_element(m);
+  m.require(!is_floating(m.meta(0).dtype), "the value of a floating point tensor is not known in a program; got ", m.meta(0));
+  return {BasicArg<TensorMeta>(fresh_size())};
+}
+
+CallResults count_off(ArgsView& call) {
+  Tensor repeats = contiguous_copy(call[0]);
+  call.require(repeats.rank() == 1 && (repeats.dtype() == DType::i64 || repeats.dtype() == DType::i32), "expected i64 or i32 repeats of 1 dimension, got ",
+               repeats.meta());
+  auto at = [&](int64_t i) { return repeats.dtype() == DType::i64 ? repeats.data<int64_t>()[i] : repeats.data<int32_t>()[i]; };
+  int64_t n = repeats.numel().as_int(), total = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    call.require(at(i) >= 0, "repeats must not be negative, got ", at(i));
+    total += at(i);
+  }
+  Tensor out = Tensor::empty(repeats.dtype(), {total});
+  int64_t next = 0;
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t k = 0; k < at(i); ++k, ++next) {
+      if (repeats.dtype() == DType::i64) out.mutable_data<int64_t>()[next] = i;
+      else out.mutable_data<int32_t>()[next] = static_cast<int32_t>(i);
+    }
+  return {CallArg(out)};
+}
+
+// masked_scatter: true element number n takes source[n] in row-major order.
+void lower_masked_scatter(Lower& l) {
+  Ref self = l[0], mask = l[1], source = l[2], out = l.out();
+  Sizes domain = out.sizes(), from = source.sizes();
+  Ref wide = l.temporary(DType::boolean, domain, [&](const Index& i) { return mask.broadcast_at(i); });
+  Ref positions = mask_positions(l, wide);
+  l.tensor([&](const Index& i) {
+    Expr hit = wide.at(i), flat = positions.at(i);
+    Index at(from.size(), Expr(0));
+    for (size_t d = from.size(); d-- > 0;) {
+      at[d] = d == 0 ? flat : call(loop::Fn::remainder, flat, l.extent(from[d]));
+      flat = call(loop::Fn::floor_div, flat, l.extent(from[d]));
+    }
+    return source.at_if(hit, at, self.broadcast_at(i));
+  });
+}
+
+void lower_nonzero_static(Lower& l) {
+  Ref x = l[0], out = l.out();
+  Sizes sizes = x.sizes();
+  l.fill(out, l.scalar(2, loop::Compute::i64));
+  if (sizes.empty()) return;
+  Ref positions = mask_positions(l, x);
+  l.stage(sizes, [&](const Index& i) {
+    Expr at = positions.at(i), hit = cast(x.at(i), loop::Compute::boolean) && at < l.extent(out.size(0));
+    for (size_t d = 0; d < sizes.size(); ++d) l.store_if(hit, out, {at, l.extent(static_cast<int64_t>(d))}, i[d]);
+  });
+}
+
+}  // namespace
+
+void register_masked(Registry& ops) {
+  ops.add(nonzero, {
+      .schema = "nonzero(Tensor self) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas { return nonzero_meta(m.meta(0), fresh_size()); },
+      .kernel = find_nonzero,
+  });
+  ops.alias(nonzero, {"argwhere"});
+  ops.add({
+      .schema = "nonzero_numpy(Tensor self) -> Tensor[]",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return unbind(nonzero(b[0].rank() == 0 ? Tensor(unsqueeze(b[0], 0)) : b[0]), 1); },
+  });
+  ops.add({
+      .schema = "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas { return like(m.meta(0), {m.integer(1), SymInt(static_cast<int64_t>(m.meta(0).rank()))}, DType::i64); },
+      .lower = lower_nonzero_static,
+  });
+  ops.add(masked_select, {
+      .schema = "masked_select(Tensor self, Tensor mask) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas {
+        m.require(m.meta(1).dtype == DType::boolean, "expected a bool mask, got ", m.meta(1));
+        broadcast(m.meta(0).sizes, m.meta(1).sizes, m);
+        return like(m.meta(0), {fresh_size()});
+      },
+      .vjp = [](Vjp& v) -> Grads {
+        Sizes sizes = broadcast(v[0].sizes(), v[1].sizes(), v);
+        return {masked_scatter(zeros(sizes, v.grad(0)), v[1], v.grad(0))};
+      },
+      .kernel = select_masked,
+  });
+  ops.add(masked_scatter, {
+      .schema = "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas {
+        m.require(m.meta(1).dtype == DType::boolean, "expected a bool mask, got ", m.meta(1));
+        m.require(m.meta(0).dtype == m.meta(2).dtype, "expected a source of the dtype of ", m.meta(0), ", got ", m.meta(2));
+        return like(m.meta(0), broadcast(m.meta(0).sizes, m.meta(1).sizes, m));
+      },
+      .lower = lower_masked_scatter,
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor g = v.grad(0);
+        static const Op& backward = *registry().find("aten::masked_scatter_backward");
+        return {v.needs(0) ? Grad(where(v[1], 0.0, g)) : Grad(), {}, v.needs(2) ? Grad(call_op(backward, {g, v[1], v[2].sizes()})) : Grad()};
+      },
+  });
+  ops.add({
+      .schema = "masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas { return like(m.meta(0), m.ints(2)); },
+      .lower = [](Lower& l) {
+        Ref grad = l[0], mask = l[1], out = l.out();
+        Sizes domain = grad.sizes(), to = out.sizes();
+        l.fill(out, l.constant(0, loop::compute_of(out.dtype())));
+        Ref wide = l.temporary(DType::boolean, domain, [&](const Index& i) { return mask.broadcast_at(i); });
+        Ref positions = mask_positions(l, wide);
+        l.stage(domain, [&](const Index& i) {
+          Expr flat = positions.at(i);
+          Index at(to.size(), Expr(0));
+          for (size_t d = to.size(); d-- > 0;) {
+            at[d] = d == 0 ? flat : call(loop::Fn::remainder, flat, l.extent(to[d]));
+            flat = call(loop::Fn::floor_div, flat, l.extent(to[d]));
+          }
+          l.store_if(wide.at(i), out, at, grad.at(i));
+        });
+      },
+  });
+  ops.add(local_scalar, {
+      .schema = "_local_scalar_dense(Tensor self) -> Scalar",
+      .meta = number_meta,
+      .kernel = read_number,
+  });
+  ops.add({
+      .schema = "item(Tensor self) -> Scalar",
+      .meta = number_meta,
+      .kernel = read_number,
+  });
+  ops.add(repeat_interleave, {
+      .schema = "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas { return like(m.meta(0), {m.given(1) ? m.integer(1) : fresh_size()}); },
+      .kernel = count_off,
+  });
+  ops.add({
+      .schema = "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) {
+        Tensor x = b[0], repeats = b[1];
+        if (!b.given(2)) x = reshape(x, Sizes{x.numel()});
+        if (x.rank() == 0) x = reshape(x, Sizes{1});
+        size_t dim = b.given(2) ? b.dim(2, x.rank()) : 0;
+        b.require(repeats.rank() <= 1, "expected repeats of at most 1 dimension, got ", repeats.meta());
+        if (repeats.rank() == 0 || repeats.size(0) == SymInt(1)) repeats = expand(reshape(repeats, Sizes{1}), Sizes{x.sizes()[dim]});
+        SymInt a = repeats.size(0), n = x.sizes()[dim];
+        b.require(a == n || !a.is_int() || !n.is_int(), "expected ", n, " repeats, got ", repeats.meta());
+        return index_select(x, dim, repeat_interleave(repeats, kw("output_size", b.arg(3))));
+      },
+  });
+}
+
+}  // namespace tenon

@@ -1,0 +1,12 @@
+// Joining, repeating and reordering.
+#pragma once
+#include "tenon/ops/op_def.h"
+
+namespace tenon {
+
+extern Handle cat, stack, flip, repeat, constant_pad_nd, narrow, flatten, movedim, diag_embed;
+
+/// The tensors with unit dims put in front (or around), as hstack and its kin want them.
+Tensor at_least(const Tensor& x, size_t rank);
+
+}  // namespace tenon
