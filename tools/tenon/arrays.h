@@ -1,0 +1,28 @@
+// Arguments of a program from .npz files, and its results as arrays: which key is which input, and what NumPy has no
+// dtype for.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "tenon/aot/run.h"
+#include "tenon/io/npy.h"
+
+namespace tenon::tool {
+
+/// The flattened arguments of a call. Keys are input names or arr_N by position. A constant may be left out; a
+/// cotangent (tangent_output_N of a joint program) too, it is ones then. Where a key is unknown or an input is missing,
+/// the Error lists what is expected. `file` names the arrays' file in messages.
+std::vector<CallArg> arguments_from(const ExportedProgram& program, const std::vector<NamedArray>& arrays,
+                                    const std::string& file);
+
+struct NamedResult {
+  std::string key;  // output_0, buffer.<name>, parameter.<name>, input.<name>, grad.<name>
+  CallArg value;
+};
+std::vector<NamedResult> named_results(const RunResult& result);
+/// None and strings have no array; bfloat16 becomes float32.
+std::vector<NamedArray> to_arrays(const std::vector<NamedResult>& results);
+/// "f32[2, 3]  [0.5, 1, 2, ...]", or the number, string or None it is.
+std::string summary(const CallArg& value);
+
+}  // namespace tenon::tool

@@ -1,0 +1,20 @@
+#include "tenon/export/serde/save.h"
+#include "tools/tenon/files.h"
+#include "tools/tenon/progress.h"
+#include "tools/tenon/verbs.h"
+
+namespace tenon::tool {
+
+int convert_file(const ConvertRequest& request) {
+  require_other_file(request.file, request.out);
+  ExportedProgram program = open_program(request.file);
+  require_writable(request.out);
+  Progress progress(text("writing ", shown(request.out)));
+  about(request.file, [&] {
+    save_exported(program, request.out,
+                  [&](const std::string& warning) { complain(text(request.file, ": warning: ", warning)); });
+  });
+  return ok;
+}
+
+}  // namespace tenon::tool

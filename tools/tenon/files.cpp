@@ -1,0 +1,50 @@
+#include "tools/tenon/files.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace tenon::tool {
+
+void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+void complain(std::string_view message) {
+  std::fflush(stdout);
+  std::string line = text("tenon: ", message, "\n");
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+std::string shown(std::string_view name) {
+  std::string out = quoted(name, 200);
+  return out.substr(1, out.size() - 2);
+}
+
+void flush_output() {
+  require(std::fflush(stdout) == 0 && !std::ferror(stdout),
+          "cannot write to the standard output: ", std::strerror(errno));
+}
+
+void require_writable(const std::string& out) {
+  struct stat info {};
+  if (::stat(out.c_str(), &info) == 0)
+    require(!S_ISDIR(info.st_mode), "cannot write ", quoted(out, 400), ": it is a folder");
+  size_t slash = out.rfind('/');
+  std::string folder = slash == out.npos ? "." : slash == 0 ? "/" : out.substr(0, slash);
+  require(::stat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode), "cannot write ", quoted(out, 400),
+          ": there is no folder ", quoted(folder, 400));
+  require(::access(folder.c_str(), W_OK | X_OK) == 0, "cannot write ", quoted(out, 400), ": the folder ",
+          quoted(folder, 400), " cannot be written to: ", std::strerror(errno));
+}
+
+void require_other_file(const std::string& in, const std::string& out) {
+  struct stat a {
+  }, b{};
+  bool same =
+      ::stat(in.c_str(), &a) == 0 && ::stat(out.c_str(), &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+  require(!same, out, ": the output would overwrite the input file ", quoted(in, 400), "; give another name");
+}
+
+}  // namespace tenon::tool

@@ -1,0 +1,178 @@
+// The command line: reads the arguments, calls a verb, turns errors into sentences and exit statuses.
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <new>
+
+#include "tools/tenon/files.h"
+#include "tools/tenon/verbs.h"
+
+namespace tenon::tool {
+namespace {
+
+size_t output_number(std::string value) {
+  std::string_view digits = value;
+  if (starts_with(digits, "output_")) digits.remove_prefix(7);
+  size_t number = 0;
+  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (digits.empty() || error != std::errc() || end != digits.data() + digits.size())
+    throw CLI::ValidationError("--of", text("expected output_N or N, got ", quoted(value)));
+  return number;
+}
+
+/// Everything the options write to. Verbs are run after parsing, so that a usage error never leaves half a job done.
+struct Requests {
+  ShowRequest show;
+  RunRequest run;
+  GradRequest grad;
+  ConvertRequest convert;
+  bool ops_json = false;
+};
+
+CLI::Option* add_of(CLI::App& verb, size_t& of) {
+  return verb
+      .add_option_function<std::string>(
+          "--of", [&of](const std::string& value) { of = output_number(value); },
+          "The output to differentiate: output_0 (the default), output_1, ...")
+      ->type_name("OUTPUT");
+}
+
+CLI::Option* add_wrt(CLI::App& verb, Wrt& wrt) {
+  return verb
+      .add_option_function<std::string>(
+          "--wrt", [&wrt](const std::string& value) { wrt = parse_wrt(value); },
+          "What to differentiate by: parameters (the default), inputs, all, or names separated by commas")
+      ->type_name("WHAT");
+}
+
+void add_show(CLI::App& app, ShowRequest& request) {
+  CLI::App* verb = app.add_subcommand("show", "Print a program, as PyTorch prints it or after a stage of the compiler");
+  verb->add_option("FILE", request.file, "A .pt2 file")->required();
+  verb->add_option_function<std::string>(
+          "--after",
+          [&request](const std::string& value) {
+            auto stage = stage_named(value);
+            if (!stage)
+              throw CLI::ValidationError(
+                  "--after",
+                  text("expected read, normalised, functional, joint, partition or loops, got ", quoted(value)));
+            request.options.after = *stage;
+            request.stage = value;
+          },
+          "read (the default), normalised, functional, joint, partition or loops")
+      ->type_name("STAGE");
+  add_of(*verb, request.options.of);
+  add_wrt(*verb, request.options.wrt);
+  verb->add_flag("--json", request.json, "Print JSON");
+  verb->footer(
+      "Example:\n  tenon show examples/digits/digits_cnn.pt2 --after=joint --wrt=all\n\n"
+      "--of and --wrt matter to joint and partition. Operators that Tenon lacks are listed on stderr (status 1).");
+}
+
+void add_run(CLI::App& app, RunRequest& request) {
+  CLI::App* verb = app.add_subcommand("run", "Run a program in the interpreter");
+  verb->add_option("FILE", request.file, "A .pt2 file")->required();
+  verb->add_option("--inputs", request.inputs,
+                   "An .npz file of inputs, by name or as arr_0, arr_1, ...; without it the sample "
+                   "inputs stored in FILE are used")
+      ->type_name("NPZ");
+  verb->add_option("--outputs", request.outputs, "The .npz file to write results to; without it they are printed")
+      ->type_name("NPZ");
+  verb->add_option("--threads", request.threads, "How many threads to use; all of the machine's by default")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+  verb->add_option("--seed", request.seed, "Seed of random operators; 0 by default")->type_name("N");
+  verb->footer(
+      "Example:\n  tenon run examples/digits/digits_cnn_eval.pt2 --outputs scores.npz\n\n"
+      "Results are called output_0, output_1, ..., buffer.NAME and input.NAME (what the program wrote to) and\n"
+      "grad.NAME (gradients of a file that tenon grad made). bfloat16 is read and written as float32.");
+}
+
+void add_grad(CLI::App& app, GradRequest& request) {
+  CLI::App* verb = app.add_subcommand("grad", "Write the program that also computes gradients");
+  verb->add_option("FILE", request.file, "A .pt2 file")->required();
+  verb->add_option("-o,--output", request.out, "The .pt2 file to write")->required()->type_name("OUT");
+  add_of(*verb, request.of);
+  add_wrt(*verb, request.wrt);
+  verb->footer(
+      "Example:\n  tenon grad examples/digits/digits_cnn.pt2 -o joint.pt2 --wrt=all\n  tenon run joint.pt2\n\n"
+      "Where the output is no scalar, its cotangent becomes the input tangent_output_N, which is ones where it is left "
+      "out.");
+}
+
+void add_convert(CLI::App& app, ConvertRequest& request) {
+  CLI::App* verb = app.add_subcommand("convert", "Write a program as PyTorch 2.15 writes it");
+  verb->add_option("IN", request.file, "A .pt2 file of PyTorch 2.9 or later")->required();
+  verb->add_option("OUT", request.out, "The .pt2 file to write")->required();
+  verb->footer(
+      "Example:\n  tenon convert old.pt2 new.pt2\n\nSample inputs that cannot be read are left out, with a warning.");
+}
+
+struct CommandLine {
+  CLI::App app{"PyTorch programs without PyTorch: reads, runs, differentiates and writes .pt2 files", "tenon"};
+  Requests requests;
+
+  CommandLine() {
+    app.set_version_flag("--version", std::string("tenon ") + TENON_VERSION);
+    app.require_subcommand(1);
+    add_show(app, requests.show);
+    add_run(app, requests.run);
+    add_grad(app, requests.grad);
+    add_convert(app, requests.convert);
+    CLI::App* ops = app.add_subcommand("ops", "List every operator and the rules it has");
+    ops->add_flag("--json", requests.ops_json, "Print JSON");
+    ops->footer("Example:\n  tenon ops | grep aten::conv");
+    app.add_subcommand("doctor", "Say what Tenon finds on this machine")->footer("Example:\n  tenon doctor");
+    app.footer("tenon VERB --help explains a verb. Exit status: 0, 1 (bad input or program), 2 (usage).");
+  }
+
+  std::string verb() const { return app.get_subcommands().empty() ? "" : app.get_subcommands()[0]->get_name(); }
+
+  int run_verb() const {
+    std::string name = verb();
+    if (name == "show") return show_file(requests.show);
+    if (name == "run") return run_file(requests.run);
+    if (name == "grad") return grad_file(requests.grad);
+    if (name == "convert") return convert_file(requests.convert);
+    if (name == "ops") return list_ops(requests.ops_json);
+    if (name == "doctor") return doctor();
+    unreachable();
+  }
+};
+
+int run_caught(const CommandLine& line) {
+  try {
+    int status = line.run_verb();
+    flush_output();
+    return status;
+  } catch (const Error& error) { complain(error.what()); } catch (const InternalError& error) {
+    complain(text("internal error: ", error.what(), "; this is a mistake in Tenon: please report it with the file"));
+  } catch (const std::bad_alloc&) {
+    complain(text(line.verb(), ": the machine does not have the memory that this program asks for"));
+  } catch (const std::exception& error) {
+    complain(text("internal error: ", error.what(), "; this is a mistake in Tenon: please report it with the file"));
+  }
+  return bad_input;
+}
+
+int main(int argc, char** argv) {
+  CommandLine line;
+  try {
+    line.app.parse(argc, argv);
+  } catch (const CLI::Success& help) {  // --help, --version
+    return line.app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    std::string verb = line.verb();
+    complain(
+        text(verb.empty() ? "" : verb + ": ", error.what(), "; see tenon ", verb.empty() ? "" : verb + " ", "--help"));
+    return usage;
+  } catch (const Error& error) {  // from the text of an option
+    complain(error.what());
+    return usage;
+  }
+  return run_caught(line);
+}
+
+}  // namespace
+}  // namespace tenon::tool
+
+int main(int argc, char** argv) { return tenon::tool::main(argc, argv); }

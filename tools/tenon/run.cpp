@@ -1,0 +1,52 @@
+#include "tenon/interp/eager.h"
+#include "tools/tenon/arrays.h"
+#include "tools/tenon/files.h"
+#include "tools/tenon/progress.h"
+#include "tools/tenon/verbs.h"
+
+namespace tenon::tool {
+namespace {
+
+std::vector<CallArg> arguments(const ExportedProgram& program, const RunRequest& request) {
+  if (!request.inputs.empty()) return arguments_from(program, load_arrays(request.inputs), request.inputs);
+  auto samples = program.samples ? program.samples() : std::nullopt;
+  require(samples.has_value(), request.file, ": the file stores no sample inputs; give them with --inputs FILE.npz");
+  return std::move(samples->leaves);
+}
+
+void print_results(const std::vector<NamedResult>& results) {
+  size_t width = 0;
+  for (const NamedResult& result : results) width = std::max(width, result.key.size());
+  for (const NamedResult& result : results) {
+    std::string line = shown(result.key);
+    line.append(line.size() < width ? width - line.size() : 0, ' ');
+    print(text(line, "  ", summary(result.value), "\n"));
+  }
+  if (results.empty()) print("the program returns nothing and writes nothing\n");
+}
+
+}  // namespace
+
+int run_file(const RunRequest& request) {
+  if (!request.outputs.empty()) {
+    require_other_file(request.file, request.outputs);
+    if (!request.inputs.empty()) require_other_file(request.inputs, request.outputs);
+    require_writable(request.outputs);
+  }
+  ExportedProgram program = open_program(request.file);
+  std::vector<NamedResult> results;
+  {
+    Progress progress(text("running ", shown(request.file)));
+    if (request.threads > 0) interp::set_threads(request.threads);
+    results = about(request.file, [&] {
+      std::vector<CallArg> inputs = arguments(program, request);
+      program.check_payloads();
+      return named_results(run_program(program, inputs, {.seed = request.seed}));
+    });
+  }
+  if (request.outputs.empty()) print_results(results);
+  else save_npz(request.outputs, to_arrays(results));
+  return ok;
+}
+
+}  // namespace tenon::tool

@@ -1,0 +1,48 @@
+#include "tools/tenon/files.h"
+#include "tools/tenon/graph_json.h"
+#include "tools/tenon/progress.h"
+#include "tools/tenon/verbs.h"
+
+namespace tenon::tool {
+namespace {
+
+std::string shown_program(const ExportedProgram& program, const ShowRequest& request) {
+  if (request.json) return stage_json(program, request);
+  std::string out = show(program, request.options);
+  if (out.empty() || out.back() != '\n') out += '\n';
+  return out;
+}
+
+std::string list(const std::vector<std::string>& names) {
+  std::vector<std::string> safe;
+  for (const std::string& name : names) safe.push_back(shown(name));
+  return join(safe, ", ");
+}
+
+}  // namespace
+
+int show_file(const ShowRequest& request) {
+  ExportedProgram program = open_program(request.file);
+  std::vector<std::string> missing = missing_operators(program);
+  std::string out, stopped;
+  {
+    Progress progress(text("reading ", shown(request.file)));
+    out = about(request.file, [&] {
+      if (missing.empty() || request.options.after == StageName::read) return shown_program(program, request);
+      // Stages that know operators stop at a missing one: the program as it was read can always be shown.
+      ShowRequest as_read = request;
+      as_read.options.after = StageName::read;
+      as_read.stage = "read";
+      stopped = text(", so the program is shown as read and not ", request.stage);
+      return shown_program(program, as_read);
+    });
+  }
+  print(out);
+  if (missing.empty()) return ok;
+  complain(text(request.file, ": Tenon does not have ",
+                missing.size() == 1 ? "the operator " : text(missing.size(), " of the operators: "), list(missing),
+                stopped));
+  return bad_input;
+}
+
+}  // namespace tenon::tool

@@ -1,0 +1,44 @@
+// The verbs of the command line. Each takes what was asked for and gives the exit status; errors are thrown as Error
+// and printed by main.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "tenon/pipeline.h"
+
+namespace tenon::tool {
+
+enum Status { ok = 0, bad_input = 1, usage = 2 };
+
+struct ShowRequest {
+  std::string file;
+  ShowOptions options;
+  std::string stage = "read";  // the name of options.after
+  bool json = false;
+};
+int show_file(const ShowRequest& request);
+
+struct RunRequest {
+  std::string file;
+  std::string inputs, outputs;  // empty: the stored samples; print
+  int threads = 0;              // 0: as many as the machine has
+  uint64_t seed = 0;
+};
+int run_file(const RunRequest& request);
+
+struct GradRequest {
+  std::string file, out;
+  size_t of = 0;
+  Wrt wrt;
+};
+int grad_file(const GradRequest& request);
+
+struct ConvertRequest {
+  std::string file, out;
+};
+int convert_file(const ConvertRequest& request);
+
+int list_ops(bool json);
+int doctor();
+
+}  // namespace tenon::tool
