@@ -15,7 +15,7 @@ size_t output_number(std::string value) {
   size_t number = 0;
   auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (digits.empty() || error != std::errc() || end != digits.data() + digits.size())
-    throw CLI::ValidationError("--of", text("expected output_N or N, got ", quoted(value)));
+    throw CLI::ValidationError("--of", text("expected output_N or N, got ", tenon::quoted(value)));
   return number;
 }
 
@@ -54,7 +54,7 @@ void add_show(CLI::App& app, ShowRequest& request) {
             if (!stage)
               throw CLI::ValidationError(
                   "--after",
-                  text("expected read, normalised, functional, joint, partition or loops, got ", quoted(value)));
+                  text("expected read, normalised, functional, joint, partition or loops, got ", tenon::quoted(value)));
             request.options.after = *stage;
             request.stage = value;
           },
