@@ -15,7 +15,7 @@ size_t output_number(std::string value) {
   size_t number = 0;
   auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (digits.empty() || error != std::errc() || end != digits.data() + digits.size())
-    throw CLI::ValidationError("--of", text("expected output_N or N, got ", quoted(value)));
+    throw CLI::ValidationError("--of", text("expected output_N or N, got ", tenon::quoted(value)));
   return number;
 }
 
@@ -46,7 +46,7 @@ CLI::Option* add_wrt(CLI::App& verb, Wrt& wrt) {
 
 void add_show(CLI::App& app, ShowRequest& request) {
   CLI::App* verb = app.add_subcommand("show", "Print a program, as PyTorch prints it or after a stage of the compiler");
-  verb->add_option("FILE", request.file, "A .pt2 file")->required();
+  verb->add_option("FILE", request.file, "A .pt2 file")->required()->type_name("");
   verb->add_option_function<std::string>(
           "--after",
           [&request](const std::string& value) {
@@ -54,7 +54,7 @@ void add_show(CLI::App& app, ShowRequest& request) {
             if (!stage)
               throw CLI::ValidationError(
                   "--after",
-                  text("expected read, normalised, functional, joint, partition or loops, got ", quoted(value)));
+                  text("expected read, normalised, functional, joint, partition or loops, got ", tenon::quoted(value)));
             request.options.after = *stage;
             request.stage = value;
           },
@@ -70,7 +70,7 @@ void add_show(CLI::App& app, ShowRequest& request) {
 
 void add_run(CLI::App& app, RunRequest& request) {
   CLI::App* verb = app.add_subcommand("run", "Run a program in the interpreter");
-  verb->add_option("FILE", request.file, "A .pt2 file")->required();
+  verb->add_option("FILE", request.file, "A .pt2 file")->required()->type_name("");
   verb->add_option("--inputs", request.inputs,
                    "An .npz file of inputs, by name or as arr_0, arr_1, ...; without it the sample "
                    "inputs stored in FILE are used")
@@ -89,7 +89,7 @@ void add_run(CLI::App& app, RunRequest& request) {
 
 void add_grad(CLI::App& app, GradRequest& request) {
   CLI::App* verb = app.add_subcommand("grad", "Write the program that also computes gradients");
-  verb->add_option("FILE", request.file, "A .pt2 file")->required();
+  verb->add_option("FILE", request.file, "A .pt2 file")->required()->type_name("");
   verb->add_option("-o,--output", request.out, "The .pt2 file to write")->required()->type_name("OUT");
   add_of(*verb, request.of);
   add_wrt(*verb, request.wrt);
@@ -101,8 +101,8 @@ void add_grad(CLI::App& app, GradRequest& request) {
 
 void add_convert(CLI::App& app, ConvertRequest& request) {
   CLI::App* verb = app.add_subcommand("convert", "Write a program as PyTorch 2.15 writes it");
-  verb->add_option("IN", request.file, "A .pt2 file of PyTorch 2.9 or later")->required();
-  verb->add_option("OUT", request.out, "The .pt2 file to write")->required();
+  verb->add_option("IN", request.file, "A .pt2 file of PyTorch 2.9 or later")->required()->type_name("");
+  verb->add_option("OUT", request.out, "The .pt2 file to write")->required()->type_name("");
   verb->footer(
       "Example:\n  tenon convert old.pt2 new.pt2\n\nSample inputs that cannot be read are left out, with a warning.");
 }
