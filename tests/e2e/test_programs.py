@@ -33,8 +33,8 @@ class Show(CommandTest):
 
     def test_wrt_chooses_the_gradients(self):
         text = self.good("show", FILES / "a_mlp.pt2", "--after=joint", "--wrt=0.weight")
-        self.assertIn("gradient of 0.weight", text)
-        self.assertNotIn("gradient of 0.bias", text)
+        self.assertIn("gradient of parameter 0.weight", text)
+        self.assertNotIn("gradient of parameter 0.bias", text)
 
     def test_an_unknown_name_to_differentiate_by(self):
         self.assertIn("nowhere", self.refused("show", FILES / "a_mlp.pt2", "--after=joint", "--wrt=nowhere"))

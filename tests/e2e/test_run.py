@@ -32,8 +32,11 @@ class Inputs(CommandTest):
         self.assertIn(f"the inputs are {name}: f32[", message)
 
     def test_a_missing_input_is_named(self):
-        (name, _), = reference("a_mlp.in.npz").items()
-        self.assertIn(f"the input {name} is missing", self.refused("run", FILES / "a_mlp.pt2", "--inputs", self.save("e.npz")))
+        tensors = reference("j_constants.in.npz")
+        tensors.pop("y")
+        message = self.refused("run", FILES / "j_constants.pt2", "--inputs", self.save("e.npz", **tensors))
+        self.assertIn("e.npz: the input y is missing (f32[3])", message)
+        self.assertNotIn("j_constants.pt2", message)
 
     def test_given_twice(self):
         (name, array), = reference("a_mlp.in.npz").items()
@@ -55,12 +58,18 @@ class Inputs(CommandTest):
         file = FILES / "j_constants.pt2"
         tensors = reference("j_constants.in.npz")
         plain = self.results(file, "--inputs", self.save("t.npz", **tensors))
-        signature = self.good("show", file)
-        self.assertIn("ConstantArgument", signature) if "ConstantArgument" in signature else None
-        for position in range(8):
-            message = self.refused("run", file, "--inputs", self.save("c.npz", **tensors, **{f"arr_{position}": numpy.float64(1234.5)}))
-            self.assertTrue("constant" in message or "given twice" in message or "None" in message or "no input" in message, message)
-        self.assertTrue(plain)
+        given = {"times": numpy.int64(2), "arr_2": numpy.float64(1.5), "flag": numpy.bool_(True)}
+        self.assertEqual(sorted(plain), sorted(self.results(file, "--inputs", self.save("g.npz", **tensors, **given))))
+        for key, value in (("times", 3), ("arr_1", 3), ("factor", 1.25), ("flag", False)):
+            message = self.refused("run", file, "--inputs", self.save("w.npz", **tensors, **{key: numpy.asarray(value)}))
+            self.assertIn("constant", message)
+        self.assertIn("None", self.refused("run", file, "--inputs", self.save("n.npz", **tensors, nothing=numpy.zeros(()))))
+
+    def test_numbers_among_the_outputs_are_scalars_and_none_keeps_its_number(self):
+        results = self.results(FILES / "j_constants.pt2")
+        self.assertEqual((results["output_1"].item(), results["output_2"].item(), results["output_3"].item()), (2, 1.5, True))
+        self.assertEqual((results["output_1"].dtype, results["output_1"].shape), (numpy.int64, ()))
+        self.assertNotIn("output_4", results)
 
     def test_an_inputs_file_that_is_neither(self):
         path = self.scratch / "in.npz"

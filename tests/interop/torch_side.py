@@ -1,13 +1,16 @@
 """What real PyTorch makes of files that Tenon wrote."""
 
+import logging
 import warnings
 
 import torch
+from torch.export.pt2_archive._package import load_pt2
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 
 from reference import Copies, Run, run, to_numpy, user_inputs
 
 torch.set_num_threads(1)
+logging.disable(logging.WARNING)  # a file that cannot be loaded is reported in one line
 GRADIENTS = (OutputKind.GRADIENT_TO_PARAMETER, OutputKind.GRADIENT_TO_USER_INPUT)
 
 
@@ -18,7 +21,19 @@ class Difference(Exception):
 def load(path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return torch.export.load(path)
+        try:
+            return torch.export.load(path)
+        except RuntimeError:
+            raise Difference(f"PyTorch does not load the file: {reason(path)}") from None
+
+
+def reason(path):
+    """Why the file cannot be loaded; torch.export.load keeps it to itself."""
+    try:
+        load_pt2(path)
+    except Exception as error:
+        return " ".join(str(error).strip().split("\n")[-1].split())[:300]
+    return "no reason given"
 
 
 def facts(program):

@@ -145,12 +145,10 @@ int run_caught(const CommandLine& line) {
     flush_output();
     return status;
   } catch (const Error& error) { complain(error.what()); } catch (const InternalError& error) {
-    complain(text("internal error: ", error.what(), "; this is a mistake in Tenon: please report it with the file"));
+    complain(error.what());  // it says "internal error" and asks to report it
   } catch (const std::bad_alloc&) {
     complain(text(line.verb(), ": the machine does not have the memory that this program asks for"));
-  } catch (const std::exception& error) {
-    complain(text("internal error: ", error.what(), "; this is a mistake in Tenon: please report it with the file"));
-  }
+  } catch (const std::exception& error) { complain(text("internal error: ", error.what(), "; please report it")); }
   return bad_input;
 }
 
@@ -162,8 +160,8 @@ int main(int argc, char** argv) {
     return line.app.exit(help);
   } catch (const CLI::ParseError& error) {
     std::string verb = line.verb();
-    complain(
-        text(verb.empty() ? "" : verb + ": ", error.what(), "; see tenon ", verb.empty() ? "" : verb + " ", "--help"));
+    const char* what = argc < 2 ? "expected a verb: show, run, grad, convert, ops or doctor" : error.what();
+    complain(text(verb.empty() ? "" : verb + ": ", what, "; see tenon ", verb.empty() ? "" : verb + " ", "--help"));
     return usage;
   } catch (const Error& error) {  // from the text of an option
     complain(error.what());
