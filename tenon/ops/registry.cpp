@@ -9,6 +9,7 @@ namespace {
 
 std::string target_of(const Schema& schema, const OpDef* def) {
   if (def && def->kind == Kind::symbolic) return schema.name;
+  if (schema.space() == "higher_order") return text("torch.ops.higher_order.", schema.base());   // these have no overloads
   return text("torch.ops.", schema.space(), ".", schema.base(), ".", schema.overload());
 }
 

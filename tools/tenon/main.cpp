@@ -46,7 +46,7 @@ CLI::Option* add_wrt(CLI::App& verb, Wrt& wrt) {
 
 void add_show(CLI::App& app, ShowRequest& request) {
   CLI::App* verb = app.add_subcommand("show", "Print a program, as PyTorch prints it or after a stage of the compiler");
-  verb->add_option("FILE", request.file, "A .pt2 file")->required();
+  verb->add_option("FILE", request.file, "A .pt2 file")->required()->type_name("");
   verb->add_option_function<std::string>(
           "--after",
           [&request](const std::string& value) {
@@ -70,7 +70,7 @@ void add_show(CLI::App& app, ShowRequest& request) {
 
 void add_run(CLI::App& app, RunRequest& request) {
   CLI::App* verb = app.add_subcommand("run", "Run a program in the interpreter");
-  verb->add_option("FILE", request.file, "A .pt2 file")->required();
+  verb->add_option("FILE", request.file, "A .pt2 file")->required()->type_name("");
   verb->add_option("--inputs", request.inputs,
                    "An .npz file of inputs, by name or as arr_0, arr_1, ...; without it the sample "
                    "inputs stored in FILE are used")
@@ -89,7 +89,7 @@ void add_run(CLI::App& app, RunRequest& request) {
 
 void add_grad(CLI::App& app, GradRequest& request) {
   CLI::App* verb = app.add_subcommand("grad", "Write the program that also computes gradients");
-  verb->add_option("FILE", request.file, "A .pt2 file")->required();
+  verb->add_option("FILE", request.file, "A .pt2 file")->required()->type_name("");
   verb->add_option("-o,--output", request.out, "The .pt2 file to write")->required()->type_name("OUT");
   add_of(*verb, request.of);
   add_wrt(*verb, request.wrt);
@@ -101,8 +101,8 @@ void add_grad(CLI::App& app, GradRequest& request) {
 
 void add_convert(CLI::App& app, ConvertRequest& request) {
   CLI::App* verb = app.add_subcommand("convert", "Write a program as PyTorch 2.15 writes it");
-  verb->add_option("IN", request.file, "A .pt2 file of PyTorch 2.9 or later")->required();
-  verb->add_option("OUT", request.out, "The .pt2 file to write")->required();
+  verb->add_option("IN", request.file, "A .pt2 file of PyTorch 2.9 or later")->required()->type_name("");
+  verb->add_option("OUT", request.out, "The .pt2 file to write")->required()->type_name("");
   verb->footer(
       "Example:\n  tenon convert old.pt2 new.pt2\n\nSample inputs that cannot be read are left out, with a warning.");
 }
@@ -145,12 +145,10 @@ int run_caught(const CommandLine& line) {
     flush_output();
     return status;
   } catch (const Error& error) { complain(error.what()); } catch (const InternalError& error) {
-    complain(text("internal error: ", error.what(), "; this is a mistake in Tenon: please report it with the file"));
+    complain(error.what());  // it says "internal error" and asks to report it
   } catch (const std::bad_alloc&) {
     complain(text(line.verb(), ": the machine does not have the memory that this program asks for"));
-  } catch (const std::exception& error) {
-    complain(text("internal error: ", error.what(), "; this is a mistake in Tenon: please report it with the file"));
-  }
+  } catch (const std::exception& error) { complain(text("internal error: ", error.what(), "; please report it")); }
   return bad_input;
 }
 
@@ -162,8 +160,8 @@ int main(int argc, char** argv) {
     return line.app.exit(help);
   } catch (const CLI::ParseError& error) {
     std::string verb = line.verb();
-    complain(
-        text(verb.empty() ? "" : verb + ": ", error.what(), "; see tenon ", verb.empty() ? "" : verb + " ", "--help"));
+    const char* what = argc < 2 ? "expected a verb: show, run, grad, convert, ops or doctor" : error.what();
+    complain(text(verb.empty() ? "" : verb + ": ", what, "; see tenon ", verb.empty() ? "" : verb + " ", "--help"));
     return usage;
   } catch (const Error& error) {  // from the text of an option
     complain(error.what());

@@ -9,7 +9,7 @@ namespace {
 
 std::vector<CallArg> arguments(const ExportedProgram& program, const RunRequest& request) {
   if (!request.inputs.empty()) return arguments_from(program, load_arrays(request.inputs), request.inputs);
-  auto samples = program.samples ? program.samples() : std::nullopt;
+  auto samples = about(request.file, [&] { return program.samples ? program.samples() : std::nullopt; });
   require(samples.has_value(), request.file, ": the file stores no sample inputs; give them with --inputs FILE.npz");
   return std::move(samples->leaves);
 }
@@ -38,8 +38,8 @@ int run_file(const RunRequest& request) {
   {
     Progress progress(text("running ", shown(request.file)));
     if (request.threads > 0) interp::set_threads(request.threads);
+    std::vector<CallArg> inputs = arguments(program, request);
     results = about(request.file, [&] {
-      std::vector<CallArg> inputs = arguments(program, request);
       program.check_payloads();
       return named_results(run_program(program, inputs, {.seed = request.seed}));
     });

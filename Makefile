@@ -1,0 +1,45 @@
+# Thin over CMake and Ninja. What the targets need on a fresh Debian machine, scripts/setup installs.
+#   make          an optimised build under build/; the command line is build/bin/tenon
+#   make demo     shows, runs and differentiates a network of handwritten digits
+#   make test     everything: C++ tests, also under sanitizers, fuzzing, command lines, real PyTorch in both directions
+#   make quick    the C++ tests alone
+#   make record   recordings of real PyTorch made anew (they are committed)
+#   make bench    build time, opening, eager calls and a resnet18, with PyTorch beside us
+#   make format   formats the C++ sources; format-check only looks
+.PHONY: all demo test quick record bench format format-check clean configure
+.DEFAULT_GOAL := all
+
+all: configure
+	@ninja -C build
+
+configure: build/build.ninja
+build/build.ninja:
+	@scripts/setup system
+	@cmake -S . -B build -G Ninja
+
+demo: configure
+	@ninja -C build tenon
+	@scripts/demo
+
+test:
+	@scripts/test
+
+quick: configure
+	@ninja -C build
+	@scripts/run_cpp_tests build
+
+record:
+	@scripts/record
+
+bench: configure
+	@scripts/setup python
+	@bench/run
+
+format:
+	@git ls-files '*.cpp' '*.h' | xargs clang-format -i
+
+format-check:
+	@git ls-files '*.cpp' '*.h' | xargs clang-format --dry-run --Werror
+
+clean:
+	@rm -rf build build-asan build-fuzz build-clean

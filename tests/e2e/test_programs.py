@@ -1,0 +1,136 @@
+"""tenon show, grad and convert on whole files, and the commands of the README."""
+
+import json
+import os
+import re
+import subprocess
+import zipfile
+
+import numpy
+
+from command import DIGITS, FILES, REFERENCE, ROOT, CommandTest, reference, tenon
+
+STAGES = ("read", "normalised", "functional", "joint", "partition")
+
+
+class Show(CommandTest):
+    def test_as_pytorch_prints_it(self):
+        text = self.good("show", FILES / "a_mlp_dynamic.pt2")
+        self.assertEqual(text.strip(), (ROOT / "tests/data/golden/a_mlp_dynamic.txt").read_text().strip())
+
+    def test_every_stage(self):
+        for stage in STAGES:
+            self.assertTrue(self.good("show", DIGITS / "digits_cnn.pt2", f"--after={stage}"), stage)
+        self.assertTrue(self.good("show", FILES / "a_mlp.pt2", "--after=loops"))
+
+    def test_json_of_every_stage(self):
+        for stage in STAGES:
+            program = json.loads(self.good("show", DIGITS / "digits_cnn.pt2", f"--after={stage}", "--json"))
+            self.assertEqual((program["stage"], program["torch_version"][:4]), (stage, "2.15"))
+            self.assertEqual(len(program["graphs"]), 2 if stage == "partition" else 1)
+            self.assertTrue(program["graphs"][0]["nodes"])
+        self.assertIn("loops", json.loads(self.good("show", FILES / "a_mlp.pt2", "--after=loops", "--json")))
+
+    def test_wrt_chooses_the_gradients(self):
+        text = self.good("show", FILES / "a_mlp.pt2", "--after=joint", "--wrt=0.weight")
+        self.assertIn("gradient of parameter 0.weight", text)
+        self.assertNotIn("gradient of parameter 0.bias", text)
+
+    def test_an_unknown_name_to_differentiate_by(self):
+        self.assertIn("nowhere", self.refused("show", FILES / "a_mlp.pt2", "--after=joint", "--wrt=nowhere"))
+
+    def test_an_output_that_is_not_there(self):
+        self.assertIn("output", self.refused("show", FILES / "a_mlp.pt2", "--after=joint", "--of=output_7"))
+
+    def with_unknown_operator(self):
+        path = self.scratch / "unknown.pt2"
+        with zipfile.ZipFile(FILES / "a_mlp.pt2") as old, zipfile.ZipFile(path, "w") as new:
+            for entry in old.infolist():
+                data = old.read(entry)
+                if entry.filename.endswith("models/model.json"):
+                    data = data.replace(b"torch.ops.aten.relu.default", b"torch.ops.aten.no_such_op.default")
+                    data = data.replace(b"torch.ops.aten.linear.default", b"torch.ops.aten.nor_this.default")
+                new.writestr(entry.filename, data)
+        return path
+
+    def test_missing_operators_are_listed_and_the_rest_is_shown(self):
+        for arguments in ([], ["--json"], ["--after=functional"]):
+            done = tenon("show", self.with_unknown_operator(), *arguments)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("nor_this", done.stderr)
+            self.assertEqual(len(done.stderr.splitlines()), 1)
+            self.assertIn("nor_this", done.stdout)
+
+    def test_missing_operators_stop_run(self):
+        self.assertIn("nor_this", self.refused("run", self.with_unknown_operator()))
+
+
+class Grad(CommandTest):
+    def test_the_joint_program_runs_with_the_same_inputs(self):
+        joint = self.scratch / "joint.pt2"
+        self.assertIn("0.weight", self.good("grad", FILES / "a_mlp.pt2", "-o", joint, "--wrt", "all"))
+        results = self.results(joint, "--inputs", REFERENCE / "a_mlp.in.npz")
+        expected = reference("a_mlp.out.npz") | reference("a_mlp.grad.npz")
+        self.assertEqual(sorted(results), sorted(expected))
+        for key in expected:
+            numpy.testing.assert_allclose(results[key], expected[key], rtol=1e-4, atol=1e-5)
+
+    def test_stored_samples_hold_a_cotangent_of_ones(self):
+        joint = self.scratch / "joint.pt2"
+        self.good("grad", FILES / "a_mlp.pt2", "-o", joint)
+        numpy.testing.assert_allclose(self.results(joint)["grad.0.weight"], reference("a_mlp.grad.npz")["grad.0.weight"],
+                                      rtol=1e-4, atol=1e-5)
+
+    def test_a_cotangent_can_be_given(self):
+        joint = self.scratch / "joint.pt2"
+        self.good("grad", FILES / "a_mlp.pt2", "-o", joint)
+        inputs = reference("a_mlp.in.npz")
+        out = reference("a_mlp.out.npz")["output_0"]
+        twos = self.save("two.npz", **inputs, tangent_output_0=numpy.full(out.shape, 2, numpy.float32))
+        numpy.testing.assert_allclose(self.results(joint, "--inputs", twos)["grad.0.weight"],
+                                      2 * reference("a_mlp.grad.npz")["grad.0.weight"], rtol=1e-4, atol=1e-5)
+
+    def test_parameters_are_the_default(self):
+        joint = self.scratch / "joint.pt2"
+        self.good("grad", FILES / "a_mlp.pt2", "-o", joint)
+        grads = [key for key in self.results(joint) if key.startswith("grad.")]
+        self.assertEqual(len(grads), 6)
+
+    def test_buffers_of_the_digits_are_still_updated(self):
+        joint = self.scratch / "joint.pt2"
+        self.good("grad", DIGITS / "digits_cnn.pt2", "-o", joint)
+        results = self.results(joint, "--seed", "3")
+        self.assertIn("buffer.features.1.running_mean", results)
+        self.assertIn("grad.features.0.weight", results)
+
+
+class Convert(CommandTest):
+    def test_a_converted_program_shows_and_runs_the_same(self):
+        for release in ("torch-2.9", "torch-2.11", "torch-2.15"):
+            file, out = FILES.parent / release / "a_mlp_dynamic.pt2", self.scratch / f"{release}.pt2"
+            self.assertEqual(self.good("convert", file, out), "")
+            self.assertEqual(self.good("run", file), self.good("run", out))
+            self.assertEqual(self.good("show", file), self.good("show", out))
+
+    def test_unreadable_samples_are_dropped_with_a_warning(self):
+        bad, out = self.scratch / "bad.pt2", self.scratch / "out.pt2"
+        with zipfile.ZipFile(FILES / "a_mlp.pt2") as old, zipfile.ZipFile(bad, "w") as new:
+            for entry in old.infolist():
+                new.writestr(entry.filename, b"junk" if "sample_inputs" in entry.filename else old.read(entry))
+        done = tenon("convert", bad, out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("warning", done.stderr)
+        self.assertIn("sample inputs", self.refused("run", out))
+        self.good("run", out, "--inputs", REFERENCE / "a_mlp.in.npz")
+
+
+class Readme(CommandTest):
+    def test_its_commands_work(self):
+        for name in ("build", "examples", "tests"):
+            os.symlink(ROOT / name, self.scratch / name)
+        blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+        lines = [line for block in blocks for line in block.splitlines() if line.startswith("build/bin/tenon")]
+        self.assertGreaterEqual(len(lines), 4)
+        for line in lines:
+            done = subprocess.run(["sh", "-c", line], cwd=self.scratch, capture_output=True, text=True, timeout=120)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), line)

@@ -1,0 +1,91 @@
+"""Every verb on malformed files:  run_errors.py [--tenon BIN]
+
+Each verb that reads what is wrong with a file of make_bad_files.py must end within 10 seconds and 1 GiB with status 1, one
+sentence on stderr and no output file. Files that are merely odd must load.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+VERBS = {"all": ("show", "run", "grad", "convert"), "run": ("run",), "weights": ("run", "grad", "convert")}
+SECONDS, KILOBYTES = 10, 1 << 20
+
+
+def arguments(verb, file, out):
+    return {"show": ["show", file], "run": ["run", file], "grad": ["grad", file, "-o", out], "convert": ["convert", file, out]}[verb]
+
+
+def measured(command):
+    """Runs it: status (negative: a signal), standard error, seconds and the greatest resident size in KB."""
+    with tempfile.TemporaryFile() as error:
+        start = time.monotonic()
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=error)
+        timer = threading.Timer(2 * SECONDS, process.kill)
+        timer.start()
+        _, status, usage = os.wait4(process.pid, 0)
+        timer.cancel()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        error.seek(0)
+        return process.returncode, error.read().decode(errors="replace"), time.monotonic() - start, usage.ru_maxrss
+
+
+def mistakes(status, error, seconds, kilobytes, wanted):
+    lines = [line for line in error.splitlines() if line.strip()]
+    if status != wanted:
+        yield f"status {status}, expected {wanted}"
+    if seconds > SECONDS:
+        yield f"took {seconds:.1f} s"
+    if kilobytes > KILOBYTES:
+        yield f"took {kilobytes >> 10} MiB"
+    if wanted == 1 and (len(lines) != 1 or not lines[0].startswith("tenon: ")):
+        yield f"{len(lines)} lines on stderr, expected one sentence"
+    if "internal error" in error:
+        yield "blames Tenon"
+    if any(ord(c) < 32 and c != "\n" for c in error):
+        yield "control characters on stderr"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tenon", default=str(ROOT / "build" / "bin" / "tenon"))
+    parser.add_argument("--only", nargs="*", default=[], help="only files whose name contains one of these")
+    parser.add_argument("--print", action="store_true", help="print every message")
+    parser.add_argument("--totals", help="a file to append \"passed failed\" to")
+    options = parser.parse_args()
+    passed = failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        subprocess.run([sys.executable, HERE / "make_bad_files.py", folder], check=True, stdout=subprocess.DEVNULL)
+        out = folder / "out.pt2"
+        for name, entry in json.loads((folder / "index.json").read_text()).items():
+            if options.only and not any(word in name for word in options.only):
+                continue
+            bad = entry["verdict"] == "bad"
+            for verb in VERBS[entry["verb"]] if bad else ("show", "convert"):
+                result = measured([options.tenon, *map(str, arguments(verb, folder / name, out))])
+                found = list(mistakes(*result, 1 if bad else 0))
+                if out.exists():
+                    out.unlink()
+                    if bad:
+                        found.append("left an output file")
+                if options.print or found:
+                    print(f"{verb} {name} ({entry['mistake']}): {'; '.join(found) or 'ok'}\n    {result[1].strip()[:500]}", flush=True)
+                passed, failed = passed + (not found), failed + bool(found)
+    print(f"{passed} passed, {failed} failed")
+    if options.totals:
+        with open(options.totals, "a") as file:
+            file.write(f"{passed} {failed}\n")
+    sys.exit(failed > 0 or passed == 0)
+
+
+if __name__ == "__main__":
+    main()
