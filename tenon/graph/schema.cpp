@@ -96,6 +96,7 @@ class Parser {
       std::string_view inside = take_until(')');
       need(')');
       a.writes = inside.find('!') != std::string_view::npos;
+      a.alias_any = ends_with(inside, "*");
       a.alias = std::string(inside.substr(0, inside.find_first_of("!| -")));
       if (a.alias.empty()) a.alias = "a";
     }
@@ -180,6 +181,13 @@ class Parser {
   std::string_view whole_, rest_;
 };
 
+// 17 digits, and a point where there is neither point nor exponent: 2., 1.0000000000000001e-05.
+std::string double_text(double value) {
+  char digits[40];
+  std::string out(digits, std::to_chars(digits, digits + sizeof digits, value, std::chars_format::general, 17).ptr);
+  return out.find_first_of(".en") == std::string::npos ? out + "." : out;
+}
+
 std::string value_text(const CallArg& value, const Type& type) {
   if (value.is_none()) return "None";
   if (auto* b = value.get<bool>()) return *b ? "True" : "False";
@@ -188,13 +196,13 @@ std::string value_text(const CallArg& value, const Type& type) {
     if (type.broadcasting_list && !l->empty()) {
       bool same = true;
       for (SymInt i : *l) same = same && i == (*l)[0];
-      if (same && l->size() == 2 && type.text != "int[2]") return text((*l)[0]);
+      if (same && l->size() == 2 && type.text != "SymInt[2]") return text((*l)[0]);
     }
     return text(*l);
   }
   if (auto* i = value.get<SymInt>()) return text(*i);
-  if (auto* d = value.get<double>()) return text(*d);
-  if (auto* m = value.get<MemoryFormat>()) return std::string(name(*m));
+  if (auto* d = value.get<double>()) return double_text(*d);
+  if (value.is<MemoryFormat>()) return "0";   // only contiguous_format is a default
   if (auto* l = value.get<Layout>()) return std::string(name(*l));
   if (auto* d = value.get<DType>()) return *d == DType::i64 ? "long" : std::string(torch_name(*d));
   if (auto* l = value.get<std::vector<double>>()) return text(*l);
@@ -235,7 +243,7 @@ std::string to_text(const Schema& schema) {
     std::string out = a.type.text;
     if (!a.alias.empty()) {
       size_t end = out.find_first_of("[?");
-      out.insert(end == std::string::npos ? out.size() : end, "(" + a.alias + (a.writes ? "!" : "") + ")");
+      out.insert(end == std::string::npos ? out.size() : end, "(" + a.alias + (a.writes ? "!" : "") + (a.alias_any ? " -> *" : "") + ")");
     }
     return out;
   };

@@ -30,6 +30,7 @@ struct SchemaArg {
   bool keyword_only = false;
   std::string alias;      // the letter of Tensor(a) or Tensor(a!); empty: none
   bool writes = false;    // Tensor(a!)
+  bool alias_any = false; // Tensor(a -> *): items of the result may be views of it
 };
 
 struct Schema {

@@ -293,7 +293,7 @@ void register_arithmetic(Registry& ops) {
   ops.alias(maximum, {"max.other"});
   ops.alias(minimum, {"min.other"});
 
-  ops.add(where, {
+  OpDef choice = {
       .schema = "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
       .kind = Kind::pointwise,
       .scalar = [](const Scalars& x) { return select(x[0], x[1], x[2]); },
@@ -301,8 +301,14 @@ void register_arithmetic(Registry& ops) {
         return {none, v.needs(1) ? Grad(where(v[0], v.grad(0), 0.0)) : Grad(), v.needs(2) ? Grad(where(v[0], 0.0, v.grad(0))) : Grad()};
       },
       .promotes = 0b110,
-  });
-  ops.alias(where, {"where.ScalarSelf", "where.ScalarOther", "where.Scalar"});
+  };
+  ops.add(where, choice);
+  for (const char* schema : {"where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
+                             "where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor",
+                             "where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor"}) {
+    choice.schema = schema;
+    ops.add(choice);
+  }
 
 #define TENON_COMPARISON(handle, name, symbol)                                                          \
   ops.add(handle, {.schema = name ".Tensor(Tensor self, Tensor other) -> Tensor",                       \

@@ -46,7 +46,11 @@ void register_convert(Registry& ops) {
       .scalar = [](const Scalars& x) { return x[0]; },
       .vjp = [](Vjp& v) -> Grads { return {v.grad(0)}; },
   });
-  ops.alias(clone, {"lift_fresh_copy", "lift_fresh"});
+  ops.add({
+      .schema = "lift_fresh_copy(Tensor self) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) -> Results { return clone(b[0]); },
+  });
   ops.add(to_copy, {
       .schema = "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, "
                 "MemoryFormat? memory_format=None) -> Tensor",

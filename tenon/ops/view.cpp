@@ -243,7 +243,7 @@ void register_view(Registry& ops) {
       },
   });
   ops.add(unfold, {
-      .schema = "unfold(Tensor(a) self, int dimension, SymInt size, SymInt step) -> Tensor(a)",
+      .schema = "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
       .kind = Kind::view,
       .view = [](MetaCall& m) { return one(step::Unfold{m.dim(1, m.meta(0).rank()), m.integer(2), m.integer(3)}); },
   });
@@ -252,6 +252,7 @@ void register_view(Registry& ops) {
       .kind = Kind::view,
       .view = [](MetaCall&) { return Maps{IndexMap{}}; },
   });
+  ops.alias(alias, {"lift_fresh"});
   ops.add(detach, {
       .schema = "detach(Tensor(a) self) -> Tensor(a)",
       .kind = Kind::view,

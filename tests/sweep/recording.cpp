@@ -250,6 +250,12 @@ Recording Library::open(const std::string& name) const {
   return {name, JsonDocument(place.archive->content(*place.json), name), place.archive->bytes(*place.bytes)};
 }
 
+std::vector<std::string> Library::schema_names() const {
+  std::vector<std::string> out;
+  for (const auto& [name, text] : body_->schemas) out.push_back(name);
+  return out;
+}
+
 const std::string* Library::schema(const std::string& name) const {
   auto found = body_->schemas.find(name);
   return found == body_->schemas.end() ? nullptr : &found->second;

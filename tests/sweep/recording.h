@@ -75,6 +75,7 @@ class Library {
   std::vector<std::string> names() const;
   bool has(const std::string& name) const;
   Recording open(const std::string& name) const;
+  std::vector<std::string> schema_names() const;
   const std::string* schema(const std::string& name) const;   // PyTorch's text; null where it was not recorded
 
  private:

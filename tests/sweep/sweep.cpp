@@ -161,6 +161,8 @@ int run(const Options& options) {
     if (op->kind != Kind::symbolic && op->traits.control == Control::none && wanted(options, op->name())) names.insert(op->name());
   for (const std::string& name : names)
     if (!library.has(name)) without_samples.push_back(name);
+  for (const std::string& name : library.schema_names())   // forms derived from a functional twin
+    if (wanted(options, name) && registry().find(name)) names.insert(name);
 
   bool passed = true;
   if (options.list) {
