@@ -6,6 +6,7 @@ void register_families(Registry& ops) {
   register_activation(ops);
   register_activation_pairs(ops);
   register_arithmetic(ops);
+  register_attention(ops);
   register_batch_norm(ops);
   register_control(ops);
   register_conv(ops);
@@ -24,6 +25,7 @@ void register_families(Registry& ops) {
   register_pad(ops);
   register_pool(ops);
   register_pool_adaptive(ops);
+  register_products(ops);
   register_random(ops);
   register_random_distributions(ops);
   register_rearrange(ops);
@@ -35,6 +37,7 @@ void register_families(Registry& ops) {
   register_sort(ops);
   register_statistics(ops);
   register_symbolic(ops);
+  register_upsample(ops);
   register_view(ops);
   register_view_write(ops);
 }

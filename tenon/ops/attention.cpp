@@ -1,0 +1,250 @@
+#include "tenon/ops/attention.h"
+
+#include <cmath>
+#include <limits>
+
+#include "tenon/ops/arithmetic.h"
+#include "tenon/ops/convert.h"
+#include "tenon/ops/create.h"
+#include "tenon/ops/infer.h"
+#include "tenon/ops/known.h"
+#include "tenon/ops/matmul.h"
+#include "tenon/ops/registry.h"
+#include "tenon/ops/shape.h"
+#include "tenon/ops/view.h"
+
+namespace tenon {
+
+Handle flash_attention, flash_attention_backward;
+
+namespace {
+
+using Result = BasicArg<TensorMeta>;
+
+double scale_of(const ArgsView& call, size_t at, SymInt width) {
+  if (call.given(at)) return call.number(at);
+  call.require(width.is_int(), "the width of a head must be known, it is ", width, "; give a scale");
+  return 1 / std::sqrt(static_cast<double>(width.as_int()));
+}
+
+// Sums and logarithms of a row are kept in f32 at least.
+DType row_dtype(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
+
+// Four dimensions whose middle two are stored the other way round: [b, h, l, e] kept as [b, l, h, e].
+TensorMeta heads_inside(const TensorMeta& like_this, const Sizes& s) {
+  TensorMeta out = like(like_this, s);
+  out.strides = {s[1] * s[2] * s[3], s[3], s[1] * s[3], 1};
+  return out;
+}
+
+void require_heads(const MetaCall& m, size_t q, size_t k, size_t v) {
+  const TensorMeta &a = m.meta(q), &b = m.meta(k), &c = m.meta(v);
+  m.require(a.rank() == 4 && b.rank() == 4 && c.rank() == 4, "expected query, key and value of 4 dimensions, got ", a, ", ", b, " and ", c);
+  m.require(is_floating(a.dtype) && a.dtype == b.dtype && a.dtype == c.dtype, "expected query, key and value of one floating point dtype, got ", a, ", ", b,
+            " and ", c);
+  auto same = [](SymInt x, SymInt y) { return x == y || !x.is_int() || !y.is_int(); };
+  bool fits = same(a.sizes[0], b.sizes[0]) && same(a.sizes[0], c.sizes[0]) && same(b.sizes[1], c.sizes[1]) && same(b.sizes[2], c.sizes[2]) &&
+              same(a.sizes[3], b.sizes[3]) && same(a.sizes[3], c.sizes[3]);
+  m.require(fits, "the sizes of query, key and value do not fit: ", a, ", ", b, " and ", c);
+}
+
+void require_no_dropout(const MetaCall& m, size_t at) { m.require(m.number(at) == 0, "dropout is not supported here, got dropout_p=", m.number(at)); }
+
+Metas attention_meta(MetaCall& m) {
+  require_heads(m, 0, 1, 2);
+  require_no_dropout(m, 3);
+  const TensorMeta& q = m.meta(0);
+  TensorMeta out = like(q, q.sizes);
+  if (is_dense(q)) out.strides = q.strides;
+  TensorMeta rows = like(q, {q.sizes[0], q.sizes[1], q.sizes[2]}, row_dtype(q.dtype));
+  rows.strides = {q.sizes[1] * q.sizes[2], 1, q.sizes[1]};
+  return {Result(out), Result(rows)};
+}
+
+// A mask as the anchor takes it: in the compute dtype or boolean, with stride 0 where it is repeated.
+loop::Operand mask_operand(Lower& l, Ref mask, const Sizes& q, SymInt keys, DType compute) {
+  if (mask.dtype() != DType::boolean && mask.dtype() != compute)
+    mask = l.temporary(compute, Sizes(mask.sizes()), [&](const Index& i) { return mask.at(i); });
+  loop::Operand own = mask.operand();
+  Sizes wanted = {q[0], q[1], q[2], keys}, strides(4, SymInt(0));
+  size_t extra = 4 - own.sizes.size();
+  for (size_t d = 0; d < own.sizes.size(); ++d)
+    if (!(own.sizes[d] == SymInt(1)) || wanted[extra + d] == SymInt(1)) strides[extra + d] = own.strides[d];
+  return mask.operand(wanted, strides, own.offset);
+}
+
+void lower_attention(Lower& l) {
+  Ref q = l.computable(l[0]), k = l.computable(l[1]), v = l.computable(l[2]), out = l.out(0), rows = l.out(1);
+  DType compute = computable(out.dtype());
+  Ref target = compute == out.dtype() ? out : l.temporary(compute, Sizes(out.sizes()));
+  loop::Attention a;
+  a.q = q.operand();
+  a.k = k.operand();
+  a.v = v.operand();
+  a.out = target.operand();
+  a.logsumexp = rows.operand();
+  a.causal = l.flag(4);
+  a.has_mask = l.given(5);
+  if (a.has_mask) a.mask = mask_operand(l, l[5], Sizes(q.sizes()), k.size(2), compute);
+  a.scale = scale_of(l, 6, q.size(3));
+  l.anchor(std::move(a));
+  if (target.id != out.id) l.copy(target, out);
+}
+
+Metas attention_backward_meta(MetaCall& m) {
+  require_heads(m, 1, 2, 3);
+  require_no_dropout(m, 6);
+  return {Result(heads_inside(m.meta(1), m.meta(1).sizes)), Result(heads_inside(m.meta(2), m.meta(2).sizes)), Result(heads_inside(m.meta(3), m.meta(3).sizes))};
+}
+
+void lower_attention_backward(Lower& l) {
+  loop::AttentionGradient a;
+  DType compute = computable(l.out(0).dtype());
+  Ref q = l.computable(l[1]), k = l.computable(l[2]);
+  a.grad = l.computable(l[0]).operand();
+  a.q = q.operand();
+  a.k = k.operand();
+  a.v = l.computable(l[3]).operand();
+  a.out = l.computable(l[4]).operand();
+  a.logsumexp = l[5].operand();
+  Ref targets[3];
+  loop::Operand* operands[] = {&a.grad_q, &a.grad_k, &a.grad_v};
+  for (size_t i = 0; i < 3; ++i) {
+    targets[i] = compute == l.out(i).dtype() ? l.out(i) : l.temporary(compute, Sizes(l.out(i).sizes()));
+    *operands[i] = targets[i].operand();
+  }
+  a.causal = l.flag(7);
+  a.has_mask = l.given(8);
+  if (a.has_mask) a.mask = mask_operand(l, l[8], Sizes(q.sizes()), k.size(2), compute);
+  a.scale = scale_of(l, 9, q.size(3));
+  l.anchor(std::move(a));
+  for (size_t i = 0; i < 3; ++i)
+    if (targets[i].id != l.out(i).id) l.copy(targets[i], l.out(i));
+}
+
+// A boolean mask says where to look; as numbers it adds 0 there and -inf elsewhere.
+Tensor as_bias(const Tensor& mask, DType dtype) {
+  if (mask.dtype() != DType::boolean) return mask;
+  Tensor nothing = full(Sizes{}, 0.0, kw("dtype", dtype)), never = full(Sizes{}, -std::numeric_limits<double>::infinity(), kw("dtype", dtype));
+  return where(mask, nothing, never);
+}
+
+bool may_be_empty(const Tensor& t) {
+  for (SymInt s : t.sizes())
+    if (s == SymInt(0)) return true;
+  return false;
+}
+
+// Heads of keys and values shared by several heads of queries: each is repeated for its group.
+Tensor repeated_heads(const Tensor& x, SymInt heads, const ArgsView& call) {
+  SymInt own = x.size(-3);
+  if (own == heads) return x;
+  auto groups = sym::exact_quotient(heads, own);
+  call.require(groups.has_value(), "the number of heads of the query, ", heads, ", must be a multiple of that of key and value, ", own);
+  static const Op& repeat_interleave = *registry().find("aten::repeat_interleave.self_int");
+  return call_op(repeat_interleave, {x, *groups, -3, CallArg()});
+}
+
+// PyTorch's op for the CPU reads rows through their strides but elements one after another, and wants equal sizes.
+bool flash_takes(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, double dropout) {
+  if (dropout != 0 || q.rank() != 4 || k.rank() != 4 || v.rank() != 4 || !is_floating(q.dtype())) return false;
+  if (q.dtype() != k.dtype() || q.dtype() != v.dtype()) return false;
+  if (!(q.size(-1) == k.size(-1)) || !(q.size(-1) == v.size(-1)) || !q.size(-1).is_int()) return false;
+  if (!(q.size(0) == k.size(0)) || !(q.size(0) == v.size(0)) || !(k.size(1) == v.size(1)) || !(q.size(1) == k.size(1)) || !(k.size(2) == v.size(2))) return false;
+  for (const Tensor& t : {q, k, v})
+    if (may_be_empty(t) || !(t.strides()[3] == SymInt(1) || t.size(3) == SymInt(1))) return false;
+  if (!mask) return true;
+  if (mask.rank() != 2 && mask.rank() != 4) return false;
+  if (mask.meta().requires_grad) return false;
+  if (mask.dtype() != DType::boolean && mask.dtype() != q.dtype() && !(mask.dtype() == DType::f32 && item_size(q.dtype()) == 2)) return false;
+  Sizes wanted = {q.size(0), q.size(1), q.size(2), k.size(2)};
+  for (size_t d = 0; d < mask.rank(); ++d) {
+    SymInt s = mask.sizes()[d], w = wanted[4 - mask.rank() + d];
+    if (!(s == w) && !(s == SymInt(1) && d + 2 != mask.rank() + 1)) return false;
+  }
+  return true;
+}
+
+// softmax(q kᵀ · scale + mask) v, written out.
+Tensor by_products(Build& b, Tensor q, Tensor k, Tensor v, const Tensor& mask, double dropout, bool causal, double scale) {
+  double root = std::sqrt(std::abs(scale));
+  Tensor scores;
+  if (scale < 0) scores = Tensor(matmul(q, transpose(k, -2, -1))) * scale;
+  else scores = matmul(q * root, transpose(k, -2, -1) * root);   // each side scaled: products stay small
+  Tensor bias = mask;
+  if (causal) {
+    static const Op& ones = *registry().find("aten::ones");
+    static const Op& tril = *registry().find("aten::tril");
+    Tensor all = call_op(ones, {Sizes{q.size(-2), k.size(-2)}, DType::boolean, CallArg(), CallArg(), CallArg()});
+    bias = call_op(tril, {all, 0});
+  }
+  if (bias) scores = scores + as_bias(bias, q.dtype());
+  static const Op& safe_softmax = *registry().find("aten::_safe_softmax");
+  Tensor weights = call_op(safe_softmax, {scores, -1, CallArg()});
+  if (dropout > 0) {
+    b.require(dropout <= 1, "dropout_p: expected a probability, got ", dropout);
+    static const Op& drop = *registry().find("aten::dropout");
+    weights = call_op(drop, {weights, dropout, true});
+  }
+  return matmul(weights, v);
+}
+
+Results attended(Build& b) {
+  Tensor q = b[0], k = b[1], v = b[2], mask = b[3];
+  double dropout = b.number(4);
+  bool causal = b.flag(5);
+  b.require(q.rank() >= 2 && k.rank() >= 2 && v.rank() >= 2, "expected query, key and value of at least 2 dimensions, got ", q.meta(), ", ", k.meta(), " and ",
+            v.meta());
+  b.require(q.dtype() == k.dtype() && q.dtype() == v.dtype(), "expected query, key and value of one dtype, got ", q.meta(), ", ", k.meta(), " and ", v.meta());
+  b.require(!mask || !causal, "give a mask or is_causal=True, not both");
+  b.require(!mask || mask.dtype() == DType::boolean || mask.dtype() == q.dtype() || mask.dtype() == DType::f32,
+            "expected a mask of bool or of the query's dtype, got ", mask ? mask.meta() : TensorMeta());
+  double scale = scale_of(b, 6, q.size(-1));
+  if (b.flag(7)) {
+    b.require(q.rank() >= 3 && k.rank() >= 3 && v.rank() >= 3, "enable_gqa needs a dimension of heads, got ", q.meta());
+    k = repeated_heads(k, q.size(-3), b);
+    v = repeated_heads(v, q.size(-3), b);
+  }
+  bool flat = q.rank() == 3 && k.rank() == 3 && v.rank() == 3 && (!mask || mask.rank() == 2);
+  Tensor q4 = q, k4 = k, v4 = v;
+  if (flat && dropout == 0) {
+    q4 = unsqueeze(q, 0);
+    k4 = unsqueeze(k, 0);
+    v4 = unsqueeze(v, 0);
+  }
+  if (!flash_takes(q4, k4, v4, mask, dropout)) return {{CallArg(by_products(b, q, k, v, mask, dropout, causal, scale))}};
+  Tensor bias = mask ? as_bias(mask, q.dtype()) : none;
+  Tensor out = flash_attention(q4, k4, v4, 0.0, causal, kw("attn_mask", bias), kw("scale", b.arg(6)))[0];
+  if (flat) out = squeeze_dim(out, 0);
+  return {{CallArg(out)}};
+}
+
+}  // namespace
+
+void register_attention(Registry& ops) {
+  ops.add({
+      .schema = "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, "
+                "float? scale=None, bool enable_gqa=False) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = attended,
+  });
+  ops.add(flash_attention, {
+      .schema = "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0., bool is_causal=False, *, Tensor? "
+                "attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
+      .meta = attention_meta,
+      .lower = lower_attention,
+      .vjp = [](Vjp& v) -> Grads {
+        v.require(!v.given(5) || !v.needs(5), "there is no gradient for attn_mask here");
+        Results r = flash_attention_backward(v.grad(0), v[0], v[1], v[2], v.out(0), v.out(1), v.arg(3), v.arg(4), kw("attn_mask", v.arg(5)), kw("scale", v.arg(6)));
+        return {r[0], r[1], r[2]};
+      },
+  });
+  ops.add(flash_attention_backward, {
+      .schema = "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, Tensor logsumexp, "
+                "float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
+      .meta = attention_backward_meta,
+      .lower = lower_attention_backward,
+  });
+}
+
+}  // namespace tenon

@@ -1,0 +1,9 @@
+// Attention.
+#pragma once
+#include "tenon/ops/op_def.h"
+
+namespace tenon {
+
+extern Handle flash_attention, flash_attention_backward;
+
+}  // namespace tenon

@@ -1,0 +1,433 @@
+// Products beside mm and bmm: with vectors, added to something, over named dimensions.
+#include <algorithm>
+#include <map>
+
+#include "tenon/ops/arithmetic.h"
+#include "tenon/ops/convert.h"
+#include "tenon/ops/create.h"
+#include "tenon/ops/infer.h"
+#include "tenon/ops/known.h"
+#include "tenon/ops/matmul.h"
+#include "tenon/ops/reduce.h"
+#include "tenon/ops/registry.h"
+#include "tenon/ops/shape.h"
+#include "tenon/ops/view.h"
+
+namespace tenon {
+
+static Handle baddbmm, addmv, addr, mv, dot, outer, tensordot;
+
+namespace {
+
+Results one(Tensor t) { return {{CallArg(std::move(t))}}; }
+
+Tensor scaled(const Tensor& x, const ArgsView& call, size_t by) { return call.number(by) == 1 ? x : Tensor(mul(x, call.arg(by))); }
+
+// beta * self + alpha * product; beta of 0 means self is not looked at, not even its NaN.
+Tensor combined(const ArgsView& call, const Tensor& self, const Tensor& product) {
+  Tensor p = scaled(product, call, 4);
+  if (call.number(3) == 0) return p;
+  return scaled(self, call, 3) + p;
+}
+
+bool agree(SymInt a, SymInt b) { return a == b || !a.is_int() || !b.is_int(); }
+
+void require_vector_product(const ArgsView& call, const Tensor& a, const Tensor& b, size_t rank_a, size_t rank_b) {
+  call.require(a.rank() == rank_a && b.rank() == rank_b, "expected tensors of ", rank_a, " and ", rank_b, " dimensions, got ", a.meta(), " and ", b.meta());
+  call.require(a.dtype() == b.dtype(), "expected equal dtypes, got ", a.meta(), " and ", b.meta());
+  call.require(agree(a.size(-1), b.size(0)), "the inner sizes differ: ", a.meta(), " and ", b.meta());
+}
+
+// Sums the product of two tensors whose dims are labelled: batch labels stay, shared ones are summed, the rest are outer.
+struct Labelled {
+  Tensor t;
+  std::vector<int> labels;
+};
+
+Sizes sizes_of(const Labelled& x, const std::vector<int>& labels) {
+  Sizes out;
+  for (int label : labels) {
+    auto at = std::find(x.labels.begin(), x.labels.end(), label);
+    out.push_back(x.t.sizes()[static_cast<size_t>(at - x.labels.begin())]);
+  }
+  return out;
+}
+
+Tensor permuted(const Labelled& x, const std::vector<int>& order) {
+  Sizes dims;
+  bool same = true;
+  for (size_t i = 0; i < order.size(); ++i) {
+    auto at = std::find(x.labels.begin(), x.labels.end(), order[i]) - x.labels.begin();
+    same = same && static_cast<size_t>(at) == i;
+    dims.push_back(static_cast<int64_t>(at));
+  }
+  return same ? x.t : Tensor(permute(x.t, dims));
+}
+
+bool has(const std::vector<int>& labels, int label) { return std::find(labels.begin(), labels.end(), label) != labels.end(); }
+
+Labelled summed_away(Labelled x, const std::vector<int>& keep) {
+  Sizes dims;
+  std::vector<int> left;
+  for (size_t i = 0; i < x.labels.size(); ++i) {
+    if (has(keep, x.labels[i])) left.push_back(x.labels[i]);
+    else dims.push_back(static_cast<int64_t>(i));
+  }
+  if (dims.empty()) return x;
+  return {sum(x.t, dims), left};
+}
+
+// One product of the chain; `wanted` are the labels that are needed later.
+Labelled contracted(Labelled a, Labelled b, const std::vector<int>& wanted) {
+  std::vector<int> keep_a = wanted, keep_b = wanted;
+  keep_a.insert(keep_a.end(), b.labels.begin(), b.labels.end());
+  keep_b.insert(keep_b.end(), a.labels.begin(), a.labels.end());
+  a = summed_away(std::move(a), keep_a);
+  b = summed_away(std::move(b), keep_b);
+  // A label of size 1 on one side broadcasts: it counts as absent there.
+  auto drop_units = [](Labelled x, const Labelled& other) {
+    std::vector<int> labels;
+    Sizes sizes;
+    for (size_t i = 0; i < x.labels.size(); ++i) {
+      auto at = std::find(other.labels.begin(), other.labels.end(), x.labels[i]);
+      bool unit = x.t.sizes()[i] == SymInt(1) && at != other.labels.end() && !(other.t.sizes()[static_cast<size_t>(at - other.labels.begin())] == SymInt(1));
+      if (unit) continue;
+      labels.push_back(x.labels[i]);
+      sizes.push_back(x.t.sizes()[i]);
+    }
+    if (labels.size() == x.labels.size()) return x;
+    return Labelled{reshape(x.t, sizes), labels};
+  };
+  Labelled a2 = drop_units(a, b), b2 = drop_units(b, a);
+  a = summed_away(a2, keep_a);
+  b = summed_away(b2, keep_b);
+  std::vector<int> batch, inner, left, right;
+  for (int l : a.labels) (!has(b.labels, l) ? left : has(wanted, l) ? batch : inner).push_back(l);
+  for (int l : b.labels)
+    if (!has(a.labels, l)) right.push_back(l);
+  // A label on one side only that is not wanted was summed (by an operand that dropped it): sum it here.
+  auto unwanted = [&](const std::vector<int>& labels) { return std::any_of(labels.begin(), labels.end(), [&](int l) { return !has(wanted, l); }); };
+  if (unwanted(left)) {
+    a = summed_away(a, [&] { std::vector<int> k = wanted; k.insert(k.end(), b.labels.begin(), b.labels.end()); return k; }());
+    std::erase_if(left, [&](int l) { return !has(wanted, l); });
+  }
+  if (unwanted(right)) {
+    b = summed_away(b, [&] { std::vector<int> k = wanted; k.insert(k.end(), a.labels.begin(), a.labels.end()); return k; }());
+    std::erase_if(right, [&](int l) { return !has(wanted, l); });
+  }
+  std::vector<int> result = batch;
+  result.insert(result.end(), left.begin(), left.end());
+  result.insert(result.end(), right.begin(), right.end());
+  Sizes nb = sizes_of(a, batch), nl = sizes_of(a, left), nk = sizes_of(a, inner), nr = sizes_of(b, right);
+  std::vector<int> order_a = batch, order_b = batch;
+  order_a.insert(order_a.end(), left.begin(), left.end());
+  order_a.insert(order_a.end(), inner.begin(), inner.end());
+  order_b.insert(order_b.end(), inner.begin(), inner.end());
+  order_b.insert(order_b.end(), right.begin(), right.end());
+  Tensor pa = permuted(a, order_a), pb = permuted(b, order_b);
+  Sizes out = nb;
+  for (SymInt s : nl) out.push_back(s);
+  for (SymInt s : nr) out.push_back(s);
+  if (inner.empty()) {   // no sum: a product of elements
+    Sizes sa = nb, sb = nb;
+    for (SymInt s : nl) sa.push_back(s);
+    for (size_t i = 0; i < nr.size(); ++i) sa.push_back(1);
+    for (size_t i = 0; i < nl.size(); ++i) sb.push_back(1);
+    for (SymInt s : nr) sb.push_back(s);
+    Tensor x = nr.empty() ? pa : Tensor(reshape(pa, sa)), y = nl.empty() ? pb : Tensor(reshape(pb, sb));
+    return {x * y, result};
+  }
+  Tensor x = reshape(pa, Sizes{count(nb), count(nl), count(nk)}), y = reshape(pb, Sizes{count(nb), count(nk), count(nr)});
+  return {reshape(bmm(x, y), out), result};
+}
+
+// Labels of the dims of an ellipsis: below the letters', counted from the last dim.
+constexpr int ellipsis_base = -1000;
+
+struct Equation {
+  std::vector<std::vector<int>> inputs;   // ellipsis as one marker
+  std::vector<int> output;
+  bool has_output = false;
+};
+constexpr int ellipsis = -1;
+
+std::vector<int> parse_labels(const ArgsView& call, std::string_view part) {
+  std::vector<int> out;
+  for (size_t i = 0; i < part.size(); ++i) {
+    char c = part[i];
+    if (c == ' ') continue;
+    if (c == '.') {
+      call.require(i + 2 < part.size() && part[i + 1] == '.' && part[i + 2] == '.' && !has(out, ellipsis), "a lone '.' in the equation ", quoted(call.string(0)));
+      out.push_back(ellipsis);
+      i += 2;
+      continue;
+    }
+    call.require((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'), "expected letters, '...', ',' and '->' in the equation, got ", quoted(call.string(0)));
+    out.push_back(c);
+  }
+  return out;
+}
+
+Equation parse_equation(const ArgsView& call) {
+  std::string_view text = call.string(0);
+  Equation e;
+  size_t arrow = text.find("->");
+  if (arrow != std::string_view::npos) {
+    e.has_output = true;
+    e.output = parse_labels(call, text.substr(arrow + 2));
+    text = text.substr(0, arrow);
+  }
+  for (const std::string& part : split(text, ',')) e.inputs.push_back(parse_labels(call, part));
+  return e;
+}
+
+Results einsum(Build& b) {
+  Equation e = parse_equation(b);
+  std::vector<Tensor> tensors = b.tensors(1);
+  b.require(!tensors.empty() && e.inputs.size() == tensors.size(), "the equation has ", e.inputs.size(), " operands, got ", tensors.size(), " tensors");
+  size_t spread = 0;   // dims of the longest ellipsis
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    bool open = has(e.inputs[i], ellipsis);
+    size_t named = e.inputs[i].size() - open;
+    b.require(open ? tensors[i].rank() >= named : tensors[i].rank() == named, "operand ", i, " has ", named, " labels", open ? " and '...'" : "", ", got ",
+              tensors[i].meta());
+    if (open) spread = std::max(spread, tensors[i].rank() - named);
+  }
+  auto expanded = [&](const std::vector<int>& labels, size_t dots) {
+    std::vector<int> out;
+    for (int l : labels) {
+      if (l != ellipsis) out.push_back(l);
+      else
+        for (size_t k = 0; k < dots; ++k) out.push_back(ellipsis_base - static_cast<int>(dots - 1 - k));
+    }
+    return out;
+  };
+  std::vector<Labelled> operands;
+  std::map<int, int> uses;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    size_t dots = has(e.inputs[i], ellipsis) ? tensors[i].rank() - (e.inputs[i].size() - 1) : 0;
+    Labelled x{tensors[i], expanded(e.inputs[i], dots)};
+    for (int l : x.labels)
+      if (l >= 0) ++uses[l];
+    for (size_t d = 0; d < x.labels.size(); ++d)   // a label twice is a diagonal
+      for (size_t k = d + 1; k < x.labels.size();) {
+        if (x.labels[k] != x.labels[d]) {
+          ++k;
+          continue;
+        }
+        int label = x.labels[d];
+        b.require(agree(x.t.sizes()[d], x.t.sizes()[k]), "label '", std::string(1, static_cast<char>(label)), "' has sizes ", x.t.sizes()[d], " and ",
+                  x.t.sizes()[k], " in operand ", i);
+        x.t = movedim(diagonal(x.t, 0, d, k), Sizes{-1}, Sizes{SymInt(static_cast<int64_t>(d))});
+        x.labels.erase(x.labels.begin() + static_cast<ptrdiff_t>(k));
+      }
+    operands.push_back(std::move(x));
+  }
+  std::vector<int> output;
+  if (e.has_output) {
+    output = expanded(e.output, spread);
+    for (size_t i = 0; i < output.size(); ++i) {
+      b.require(std::find(output.begin() + static_cast<ptrdiff_t>(i) + 1, output.end(), output[i]) == output.end(), "a label appears twice in the output of ",
+                quoted(b.string(0)));
+      b.require(output[i] < 0 || uses.count(output[i]), "the output label '", std::string(1, static_cast<char>(output[i])), "' is in no operand");
+    }
+  } else {
+    output = expanded({ellipsis}, spread);
+    // Upper case before lower case, as the letters are numbered; those used once.
+    for (auto [label, n] : uses)
+      if (n == 1) output.push_back(label);
+  }
+  std::map<int, SymInt> sizes;
+  for (size_t i = 0; i < operands.size(); ++i)
+    for (size_t d = 0; d < operands[i].labels.size(); ++d) {
+      SymInt s = operands[i].t.sizes()[d];
+      auto [it, fresh] = sizes.emplace(operands[i].labels[d], s);
+      if (fresh) continue;
+      b.require(agree(it->second, s) || s == SymInt(1) || it->second == SymInt(1), "sizes ", it->second, " and ", s, " of one label do not fit in ",
+                quoted(b.string(0)));
+      if (it->second == SymInt(1)) it->second = s;
+    }
+  Labelled result = operands[0];
+  for (size_t i = 1; i < operands.size(); ++i) {
+    std::vector<int> wanted = output;
+    for (size_t k = i + 1; k < operands.size(); ++k) wanted.insert(wanted.end(), operands[k].labels.begin(), operands[k].labels.end());
+    result = contracted(std::move(result), operands[i], wanted);
+  }
+  result = summed_away(std::move(result), output);
+  // Labels of an ellipsis that no operand has left are dims of size 1.
+  for (int l : output)
+    if (!has(result.labels, l)) {
+      result.t = unsqueeze(result.t, 0);
+      result.labels.insert(result.labels.begin(), l);
+    }
+  return one(permuted(result, output));
+}
+
+Results tensordotted(Build& b) {
+  Tensor x = b[0], y = b[1];
+  Sizes dx = b.ints(2), dy = b.ints(3);
+  b.require(dx.size() == dy.size(), "expected as many dims on both sides, got ", dx, " and ", dy);
+  Labelled a{x, {}}, c{y, {}};
+  for (size_t i = 0; i < x.rank(); ++i) a.labels.push_back(static_cast<int>(i));
+  for (size_t i = 0; i < y.rank(); ++i) c.labels.push_back(static_cast<int>(1000 + i));
+  std::vector<int> wanted;
+  for (size_t i = 0; i < dx.size(); ++i) {
+    size_t p = normal_dim(dx[i].as_int(), x.rank()), q = normal_dim(dy[i].as_int(), y.rank());
+    b.require(agree(x.sizes()[p], y.sizes()[q]) || x.sizes()[p] == SymInt(1) || y.sizes()[q] == SymInt(1), "dimension ", p, " of ", x.meta(), " and ", q, " of ",
+              y.meta(), " differ");
+    c.labels[q] = a.labels[p];
+  }
+  for (int l : a.labels)
+    if (!has(c.labels, l)) wanted.push_back(l);
+  for (int l : c.labels)
+    if (!has(a.labels, l)) wanted.push_back(l);
+  Labelled r = contracted(a, c, wanted);
+  return one(permuted(r, wanted));
+}
+
+Results kron(Build& b) {
+  Tensor x = b[0], y = b[1];
+  size_t rank = std::max(x.rank(), y.rank());
+  Sizes sx, sy, out;
+  for (size_t i = 0; i < rank; ++i) {
+    SymInt p = i + x.rank() < rank ? SymInt(1) : x.sizes()[i + x.rank() - rank], q = i + y.rank() < rank ? SymInt(1) : y.sizes()[i + y.rank() - rank];
+    sx.push_back(p);
+    sx.push_back(1);
+    sy.push_back(1);
+    sy.push_back(q);
+    out.push_back(p * q);
+  }
+  return view(Tensor(reshape(x, sx)) * Tensor(reshape(y, sy)), out);
+}
+
+}  // namespace
+
+void register_products(Registry& ops) {
+  ops.add(baddbmm, {
+      .schema = "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) {
+        Tensor product = bmm(b[1], b[2]);
+        b.require(b[0].dtype() == product.dtype(), "expected tensors of one dtype, got ", b[0].meta(), " and ", product.meta());
+        Sizes sizes = broadcast(b[0].sizes(), product.sizes(), b);
+        b.require(sizes.size() == 3, "expected self to broadcast to ", product.sizes(), ", got ", b[0].meta());
+        return one(combined(b, b[0], product));
+      },
+  });
+  ops.add({
+      .schema = "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return one(combined(b, b[0], sum(bmm(b[1], b[2]), Sizes{0}, false, kw("dtype", b[1].dtype())))); },
+  });
+  ops.add(mv, {
+      .schema = "mv(Tensor self, Tensor vec) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) {
+        require_vector_product(b, b[0], b[1], 2, 1);
+        return squeeze_dim(mm(b[0], unsqueeze(b[1], 1)), 1);
+      },
+  });
+  ops.add(addmv, {
+      .schema = "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) {
+        require_vector_product(b, b[1], b[2], 2, 1);
+        return one(combined(b, b[0], squeeze_dim(mm(b[1], unsqueeze(b[2], 1)), 1)));
+      },
+  });
+  ops.add(dot, {
+      .schema = "dot(Tensor self, Tensor tensor) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) {
+        require_vector_product(b, b[0], b[1], 1, 1);
+        return view(mm(unsqueeze(b[0], 0), unsqueeze(b[1], 1)), Sizes{});
+      },
+  });
+  ops.add({
+      .schema = "vdot(Tensor self, Tensor other) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return dot(b[0], b[1]); },
+  });
+  ops.add(outer, {
+      .schema = "outer(Tensor self, Tensor vec2) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) {
+        b.require(b[0].rank() == 1 && b[1].rank() == 1, "expected two tensors of 1 dimension, got ", b[0].meta(), " and ", b[1].meta());
+        return mul(unsqueeze(b[0], 1), b[1]);
+      },
+  });
+  ops.add({
+      .schema = "ger(Tensor self, Tensor vec2) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return outer(b[0], b[1]); },
+  });
+  ops.add(addr, {
+      .schema = "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) {
+        b.require(b[1].rank() == 1 && b[2].rank() == 1, "expected two vectors, got ", b[1].meta(), " and ", b[2].meta());
+        return one(combined(b, b[0], mul(unsqueeze(b[1], 1), b[2])));
+      },
+  });
+  ops.add({
+      .schema = "inner(Tensor self, Tensor other) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) -> Results {
+        if (b[0].rank() == 0 || b[1].rank() == 0) return mul(b[0], b[1]);
+        b.require(agree(b[0].size(-1), b[1].size(-1)), "the last dimensions differ: ", b[0].meta(), " and ", b[1].meta());
+        return tensordot(b[0], b[1], Sizes{-1}, Sizes{-1});
+      },
+  });
+  ops.add(tensordot, {
+      .schema = "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = tensordotted,
+  });
+  ops.add({
+      .schema = "einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor",
+      .kind = Kind::composite,
+      .traits = {.may_alias = true},
+      .decompose = einsum,
+  });
+  ops.add({
+      .schema = "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) {   // out[n, o] = sum_ij x[n, i] w[o, i, j] y[n, j]
+        Tensor x = b[0], y = b[1], w = b[2];
+        b.require(w.rank() == 3 && x.rank() == y.rank() && x.rank() >= 1, "expected a weight of 3 dimensions and inputs of equal ranks, got ", w.meta(), ", ",
+                  x.meta(), " and ", y.meta());
+        b.require(agree(x.size(-1), w.size(1)) && agree(y.size(-1), w.size(2)), "the inputs ", x.meta(), " and ", y.meta(), " do not fit the weight ", w.meta());
+        Sizes sizes = x.sizes();
+        sizes.back() = w.size(0);
+        SymInt n = count(Sizes(std::span<const SymInt>(x.sizes().begin(), x.rank() - 1)));
+        Tensor flat_x = reshape(x, Sizes{n, x.size(-1)}), flat_y = reshape(y, Sizes{n, y.size(-1)});
+        Tensor inner = reshape(mm(flat_x, reshape(permute(w, Sizes{1, 0, 2}), Sizes{w.size(1), w.size(0) * w.size(2)})), Sizes{n, w.size(0), w.size(2)});
+        Tensor out = reshape(bmm(inner, unsqueeze(flat_y, 2)), sizes);
+        return one(b.given(3) ? out + b[3] : out);
+      },
+  });
+  ops.add({
+      .schema = "kron(Tensor self, Tensor other) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = kron,
+  });
+  ops.add({
+      .schema = "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return sum(mul(b[0], b[1]), b.ints(2)); },
+  });
+  Handle chain;
+  ops.add(chain, {
+      .schema = "linalg_multi_dot(Tensor[] tensors) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) {
+        std::vector<Tensor> tensors = b.tensors(0);
+        b.require(tensors.size() >= 2, "expected at least two tensors, got ", tensors.size());
+        Tensor out = tensors[0];
+        for (size_t i = 1; i < tensors.size(); ++i) out = matmul(out, tensors[i]);
+        return one(out);
+      },
+  });
+}
+
+}  // namespace tenon
