@@ -22,7 +22,7 @@ namespace {
 Results only(const Tensor& t) { return {{CallArg(t)}}; }
 
 Tensor clamp_min(const Tensor& x, double low) {
-  static const Op& op = *registry().find("aten::clamp_min");
+  static const Op& op = registered("aten::clamp_min");
   return call_op(op, {x, low});
 }
 
@@ -83,7 +83,7 @@ Tensor smoothed(Build& b, const Tensor& logs, size_t dim) {
   if (b.constant(3) == 1) {
     Tensor counted = logical_not(ignored);
     if (b.given(2)) {
-      static const Op& index_select = *registry().find("aten::index_select");
+      static const Op& index_select = registered("aten::index_select");
       Tensor flat = reshape(where(ignored, 0, target), Sizes{target.numel()});
       Tensor weights = Results(call_op(index_select, {b[2], 0, flat}));
       counted = where(reshape(ignored, Sizes{target.numel()}), 0.0, weights);
@@ -140,7 +140,7 @@ void register_loss_composite(Registry& ops) {
       .kind = Kind::composite,
       .decompose = [](Build& b) {
         if (b.flag(3)) return only(reduce_loss(Tensor(exp(b[1])) * (b[1] - b[0]), b.constant(2), b));
-        static const Op& xlogy = *registry().find("aten::xlogy.Tensor");
+        static const Op& xlogy = registered("aten::xlogy.Tensor");
         Tensor entropy = Results(call_op(xlogy, {b[1], b[1]}));
         return only(reduce_loss(entropy - b[1] * b[0], b.constant(2), b));
       },
@@ -179,7 +179,7 @@ void register_loss_composite(Registry& ops) {
         DType dtype = promote(b[0].dtype(), b[1].dtype());
         Tensor x = to(b[0], dtype), y = to(b[1], dtype);
         if (x.rank() != y.rank() || x.sizes() != y.sizes()) {   // the dim counts from the broadcast tensors
-          static const Op& together = *registry().find("aten::broadcast_tensors");
+          static const Op& together = registered("aten::broadcast_tensors");
           Results r = call_op(together, {std::vector<Tensor>{x, y}});
           x = r.list()[0];
           y = r.list()[1];

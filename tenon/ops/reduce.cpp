@@ -60,7 +60,7 @@ Sizes dims_argument(const Reduced& over) {
 
 Tensor place_selected(const Tensor& grad, const Tensor& indices, const Sizes& sizes, int64_t dim, bool keepdim) {
   if (sizes.empty()) return grad;
-  static const Op& scatter = *registry().find("aten::scatter.src");
+  static const Op& scatter = registered("aten::scatter.src");
   Tensor g = keepdim ? grad : Tensor(unsqueeze(grad, dim)), at = keepdim ? indices : Tensor(unsqueeze(indices, dim));
   return call_op(scatter, {zeros(sizes, grad), dim, at, g});
 }
