@@ -140,7 +140,7 @@ Grads forward_rule(Vjp& v, Form f) {
 }
 
 void write(const Tensor& to, const Tensor& value) {
-  static const Op& copy_ = registered("aten::copy_");
+  static const Op& copy_ = *registry().find("aten::copy_");
   call_op(copy_, {to, value, false});
 }
 

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "tenon/ops/activation.h"
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
 #include "tenon/ops/infer.h"
@@ -131,19 +132,17 @@ Expr cross_entropy_slope(Lower& l, std::span<const Expr> x) {
   return x[2].arena ? slope * x[2] : slope;
 }
 
-Expr log_sigmoid(Lower& l, Expr x) { return loop::min(x, l.constant(0, x.type())) - loop::log1p(loop::exp(-loop::abs(x))); }
+Expr logarithm_of_sigmoid(Lower& l, Expr x) { return loop::min(x, l.constant(0, x.type())) - loop::log1p(loop::exp(-loop::abs(x))); }
 
 // (1 - t) * x - (1 + (p - 1) * t) * log(sigmoid(x)), weighted.
 Expr logit_cross_entropy(Lower& l, std::span<const Expr> x) {
-  Expr part = log_sigmoid(l, x[0]);
+  Expr part = logarithm_of_sigmoid(l, x[0]);
   if (x[3].arena) part = part * ((x[3] - 1.0) * x[1] + 1.0);
   Expr loss = (Expr(1.0) - x[1]) * x[0] - part;
   return x[2].arena ? loss * x[2] : loss;
 }
 
 Grads logit_cross_entropy_rule(Vjp& v) {
-  static const Op& sigmoid = registered("aten::sigmoid");
-  static const Op& log_sigmoid = registered("aten::log_sigmoid");
   Tensor g = v.grad(0), x = v[0], t = v[1], p = v[3];
   auto weighted = [&](Tensor slope) {
     slope = slope * g;
@@ -152,13 +151,13 @@ Grads logit_cross_entropy_rule(Vjp& v) {
   };
   Grads out(2);
   if (v.needs(0)) {
-    Tensor s = Results(call_op(sigmoid, {x}));
+    Tensor s = sigmoid(x);
     out[0] = p ? weighted((p * t + 1.0 - t) * s - p * t) : weighted(s - t);
   }
   if (v.needs(1)) {
     if (!p) out[1] = weighted(-x);
     else {
-      Tensor negative = Results(call_op(log_sigmoid, {-x})), positive = Results(call_op(log_sigmoid, {x}));
+      Tensor negative = log_sigmoid(-x), positive = log_sigmoid(x);
       out[1] = weighted(negative - p * positive);
     }
   }

@@ -186,10 +186,4 @@ const Registry& registry() {
   return instance;
 }
 
-const Op& registered(std::string_view name) {
-  const Op* op = registry().find(name);
-  expect(op != nullptr, "no operator ", name);
-  return *op;
-}
-
 }  // namespace tenon

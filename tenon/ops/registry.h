@@ -39,7 +39,5 @@ class Registry : public OpTable {
 
 /// The one registry, with every family of ops/ in it.
 const Registry& registry();
-/// An op of another family that must be there, for rules that have no handle of it.
-const Op& registered(std::string_view name);
 
 }  // namespace tenon
