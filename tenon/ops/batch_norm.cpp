@@ -100,7 +100,7 @@ void lower_forward(Lower& l, Form f, bool updated) {
   l.tensor(l.out(4), [&](const Index& i) { return blend(variance.at(i) * (n() / (n() - 1)), old_var.at(i)); });
 }
 
-// As for layer_norm, over the places of a channel; with fixed statistics the means do not depend on x.
+// With c = x - mean: dx = w * invstd * (g - mean(g) - c * invstd² * mean(g * c)); with fixed statistics only the first term.
 void lower_gradient(Lower& l) {
   Ref g = l[0], x = l[1];
   bool train = l.flag(7);
@@ -111,21 +111,22 @@ void lower_gradient(Lower& l) {
   Ref invstd = train ? l[6] : l.temporary(dtype, channels, [&](const Index& i) {
     return l.constant(1, type) / loop::sqrt(cast(l[4].at(i), type) + l.number(8));
   });
-  auto normal = [&](const Index& i) { return (x.at(i) - cast(mean.at({i[1]}), type)) * cast(invstd.at({i[1]}), type); };
-  Ref a = l.temporary(dtype, channels), b = l.temporary(dtype, channels);   // sum(g), sum(g * h)
-  if (train || l.wants(1) || l.wants(2)) l.stage(channels, [&](const Index& i) {
-    l.store(a, i, l.sum(extents, [&](const Index& r) { return cast(g.at(r.inserted(1, i[0])), type); }));
-    l.store(b, i, l.sum(extents, [&](const Index& r) { return cast(g.at(r.inserted(1, i[0])), type) * normal(r.inserted(1, i[0])); }));
-  });
+  auto centered = [&](const Index& i) { return x.at(i) - cast(mean.at({i[1]}), type); };
+  Ref a = l.temporary(dtype, channels), b = l.temporary(dtype, channels);   // sum(g), sum(g * c)
+  if (train || l.wants(1) || l.wants(2))
+    l.stage(channels, [&](const Index& i) {
+      l.store(a, i, l.sum(extents, [&](const Index& r) { return cast(g.at(r.inserted(1, i[0])), type); }));
+      l.store(b, i, l.sum(extents, [&](const Index& r) { return cast(g.at(r.inserted(1, i[0])), type) * centered(r.inserted(1, i[0])); }));
+    });
   if (l.wants(0))
     l.tensor(l.out(0), [&](const Index& i) {
       Index c = {i[1]};
-      Expr d = cast(g.at(i), type), n = cast(l.extent(count(extents)), type);
-      if (train) d = d - a.at(c) / n - normal(i) * (b.at(c) / n);
-      d = d * cast(invstd.at(c), type);
+      Expr d = cast(g.at(i), type), n = cast(l.extent(count(extents)), type), s = cast(invstd.at(c), type);
+      if (train) d = d - a.at(c) / n - centered(i) * (b.at(c) * s * s / n);
+      d = d * s;
       return l.given(2) ? d * cast(l[2].at(c), type) : d;
     });
-  if (l.wants(1)) l.copy(b, l.out(1));
+  if (l.wants(1)) l.tensor(l.out(1), [&](const Index& i) { return b.at(i) * cast(invstd.at(i), type); });
   if (l.wants(2)) l.copy(a, l.out(2));
 }
 
@@ -197,7 +198,10 @@ void register_batch_norm(Registry& ops) {
                 "momentum, float eps, bool cudnn_enabled) -> Tensor",
       .kind = Kind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return only(normalised(b, b[0], b[1], b[2], b[3], b[4], b.flag(5), b.number(6), b.number(7))[0]); },
+      .decompose = [](Build& b) {
+        if (b[0].rank() == 1 && b[0].size(0) == SymInt(0)) return clone(b[0]);   // nothing to normalise, whatever its dims
+        return only(normalised(b, b[0], b[1], b[2], b[3], b[4], b.flag(5), b.number(6), b.number(7))[0]);
+      },
   });
   ops.add(functional, {
       .schema = "_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, bool "

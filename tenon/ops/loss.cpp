@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "tenon/ops/activation.h"
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
 #include "tenon/ops/infer.h"
@@ -131,19 +132,17 @@ Expr cross_entropy_slope(Lower& l, std::span<const Expr> x) {
   return x[2].arena ? slope * x[2] : slope;
 }
 
-Expr log_sigmoid(Lower& l, Expr x) { return loop::min(x, l.constant(0, x.type())) - loop::log1p(loop::exp(-loop::abs(x))); }
+Expr logarithm_of_sigmoid(Lower& l, Expr x) { return loop::min(x, l.constant(0, x.type())) - loop::log1p(loop::exp(-loop::abs(x))); }
 
 // (1 - t) * x - (1 + (p - 1) * t) * log(sigmoid(x)), weighted.
 Expr logit_cross_entropy(Lower& l, std::span<const Expr> x) {
-  Expr part = log_sigmoid(l, x[0]);
+  Expr part = logarithm_of_sigmoid(l, x[0]);
   if (x[3].arena) part = part * ((x[3] - 1.0) * x[1] + 1.0);
   Expr loss = (Expr(1.0) - x[1]) * x[0] - part;
   return x[2].arena ? loss * x[2] : loss;
 }
 
 Grads logit_cross_entropy_rule(Vjp& v) {
-  static const Op& sigmoid = *registry().find("aten::sigmoid");
-  static const Op& log_sigmoid = *registry().find("aten::log_sigmoid");
   Tensor g = v.grad(0), x = v[0], t = v[1], p = v[3];
   auto weighted = [&](Tensor slope) {
     slope = slope * g;
@@ -152,13 +151,13 @@ Grads logit_cross_entropy_rule(Vjp& v) {
   };
   Grads out(2);
   if (v.needs(0)) {
-    Tensor s = Results(call_op(sigmoid, {x}));
+    Tensor s = sigmoid(x);
     out[0] = p ? weighted((p * t + 1.0 - t) * s - p * t) : weighted(s - t);
   }
   if (v.needs(1)) {
     if (!p) out[1] = weighted(-x);
     else {
-      Tensor negative = Results(call_op(log_sigmoid, {-x})), positive = Results(call_op(log_sigmoid, {x}));
+      Tensor negative = log_sigmoid(-x), positive = log_sigmoid(x);
       out[1] = weighted(negative - p * positive);
     }
   }
@@ -178,6 +177,12 @@ Grads difference_rule(Vjp& v, const Handle& gradient, size_t reduction, int extr
     return gradient(v.grad(0), a, b, v.arg(reduction), v.arg(static_cast<size_t>(extra)));
   };
   return {v.needs(0) ? side(v[0], v[1]) : Grad(), v.needs(1) ? side(v[1], v[0]) : Grad()};
+}
+
+// A gradient op's own gradient comes from its meaning in plain ops: the slope at each element times what arrives.
+Results spread_slope(Build& b, size_t reduction, const Tensor& slope) {
+  Tensor d = slope * b[0];
+  return {{CallArg(b.constant(reduction) == 1 ? Tensor(div(d, d.numel())) : d)}};
 }
 
 // Log probabilities [c], [n, c] or [n, c, ...] and the classes that are true.
@@ -313,10 +318,7 @@ void register_loss(Registry& ops) {
       .schema = "mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
       .meta = [](MetaCall& m) { return loss_gradient_meta(m, 0b110); },
       .lower = [](Lower& l) { lower_loss_gradient(l, 0b110, 3, [](Lower&, std::span<const Expr> x) { return (x[0] - x[1]) * 2.0; }); },
-      .for_grad = [](Build& b) -> Results {
-        Tensor d = (b[1] - b[2]) * 2.0 * b[0];
-        return {{CallArg(b.constant(3) == 1 ? Tensor(div(d, d.numel())) : d)}};
-      },
+      .for_grad = [](Build& b) { return spread_slope(b, 3, (b[1] - b[2]) * 2.0); },
   });
   ops.add({
       .schema = "smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor",
@@ -332,6 +334,11 @@ void register_loss(Registry& ops) {
       .schema = "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor",
       .meta = [](MetaCall& m) { return loss_gradient_meta(m, 0b110); },
       .lower = [](Lower& l) { lower_loss_gradient(l, 0b110, 3, smooth_l1_slope); },
+      .for_grad = [](Build& b) {
+        Tensor d = b[1] - b[2];
+        double beta = b.number(4);
+        return spread_slope(b, 3, beta == 0 ? Tensor(sign(d)) : Tensor(where(ge(abs(d), beta), sign(d), d / beta)));
+      },
   });
   ops.add({
       .schema = "huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor",
@@ -347,6 +354,10 @@ void register_loss(Registry& ops) {
       .schema = "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor",
       .meta = [](MetaCall& m) { return loss_gradient_meta(m, 0b110); },
       .lower = [](Lower& l) { lower_loss_gradient(l, 0b110, 3, huber_slope); },
+      .for_grad = [](Build& b) {
+        Tensor d = b[1] - b[2];
+        return spread_slope(b, 3, where(ge(abs(d), b.number(4)), Tensor(sign(d)) * b.number(4), d));
+      },
   });
   ops.add({
       .schema = "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
@@ -368,6 +379,11 @@ void register_loss(Registry& ops) {
       .schema = "binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
       .meta = [](MetaCall& m) { return loss_gradient_meta(m, 0b1110); },
       .lower = [](Lower& l) { lower_loss_gradient(l, 0b1110, 4, cross_entropy_slope); },
+      .for_grad = [](Build& b) {
+        Tensor variance = (1.0 - b[1]) * b[1];
+        Tensor slope = (b[1] - b[2]) / Tensor(where(gt(variance, 1e-12), variance, 1e-12));
+        return spread_slope(b, 4, b.given(3) ? slope * b[3] : slope);
+      },
   });
   ops.add({
       .schema = "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1) -> "
@@ -388,6 +404,10 @@ void register_loss(Registry& ops) {
       .schema = "soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
       .meta = [](MetaCall& m) { return loss_gradient_meta(m, 0b110); },
       .lower = [](Lower& l) { lower_loss_gradient(l, 0b110, 3, soft_margin_slope); },
+      .for_grad = [](Build& b) {
+        Tensor z = exp(-b[2] * b[1]);
+        return spread_slope(b, 3, -b[2] * z / (z + 1.0));
+      },
   });
   register_loss_composite(ops);
 }

@@ -5,6 +5,10 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
+#include "tenon/ops/elementwise.h"
+#include "tenon/ops/index.h"
+#include "tenon/ops/infer.h"
+#include "tenon/ops/logic.h"
 #include "tenon/ops/loss.h"
 #include "tenon/ops/reduce.h"
 #include "tenon/ops/registry.h"
@@ -21,10 +25,7 @@ namespace {
 
 Results only(const Tensor& t) { return {{CallArg(t)}}; }
 
-Tensor clamp_min(const Tensor& x, double low) {
-  static const Op& op = *registry().find("aten::clamp_min");
-  return call_op(op, {x, low});
-}
+Tensor at_least_zero(const Tensor& x) { return clamp_min(x, 0); }
 
 // Any rank as one of those that nll_loss and nll_loss2d take.
 Tensor class_loss(const ArgsView& call, const Tensor& x, const Tensor& target, const CallArg& weight, const CallArg& reduction, const CallArg& ignored) {
@@ -83,9 +84,8 @@ Tensor smoothed(Build& b, const Tensor& logs, size_t dim) {
   if (b.constant(3) == 1) {
     Tensor counted = logical_not(ignored);
     if (b.given(2)) {
-      static const Op& index_select = *registry().find("aten::index_select");
       Tensor flat = reshape(where(ignored, 0, target), Sizes{target.numel()});
-      Tensor weights = Results(call_op(index_select, {b[2], 0, flat}));
+      Tensor weights = index_select(b[2], 0, flat);
       counted = where(reshape(ignored, Sizes{target.numel()}), 0.0, weights);
     }
     spread = Tensor(sum_all(even)) / Tensor(sum_all(counted));
@@ -140,8 +140,7 @@ void register_loss_composite(Registry& ops) {
       .kind = Kind::composite,
       .decompose = [](Build& b) {
         if (b.flag(3)) return only(reduce_loss(Tensor(exp(b[1])) * (b[1] - b[0]), b.constant(2), b));
-        static const Op& xlogy = *registry().find("aten::xlogy.Tensor");
-        Tensor entropy = Results(call_op(xlogy, {b[1], b[1]}));
+        Tensor entropy = xlogy(b[1], b[1]);
         return only(reduce_loss(entropy - b[1] * b[0], b.constant(2), b));
       },
   });
@@ -163,14 +162,14 @@ void register_loss_composite(Registry& ops) {
       .kind = Kind::composite,
       .decompose = [](Build& b) {
         Tensor x = b[0], t = b[1];
-        Tensor margin = where(ne(t, 1), clamp_min(b.number(2) - x, 0), 0.0), own = where(ne(t, -1), x, 0.0);
+        Tensor margin = where(ne(t, 1), at_least_zero(b.number(2) - x), 0.0), own = where(ne(t, -1), x, 0.0);
         return only(reduce_loss(margin + own, b.constant(3), b));
       },
   });
   ops.add({
       .schema = "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) { return only(reduce_loss(clamp_min(-b[2] * (b[0] - b[1]) + b.number(3), 0), b.constant(4), b)); },
+      .decompose = [](Build& b) { return only(reduce_loss(at_least_zero(-b[2] * (b[0] - b[1]) + b.number(3)), b.constant(4), b)); },
   });
   ops.add(cosine_similarity, {
       .schema = "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
@@ -179,12 +178,11 @@ void register_loss_composite(Registry& ops) {
         DType dtype = promote(b[0].dtype(), b[1].dtype());
         Tensor x = to(b[0], dtype), y = to(b[1], dtype);
         if (x.rank() != y.rank() || x.sizes() != y.sizes()) {   // the dim counts from the broadcast tensors
-          static const Op& together = *registry().find("aten::broadcast_tensors");
-          Results r = call_op(together, {std::vector<Tensor>{x, y}});
-          x = r.list()[0];
-          y = r.list()[1];
+          Sizes sizes = broadcast(x.sizes(), y.sizes(), b);
+          x = expand(x, sizes);
+          y = expand(y, sizes);
         }
-        auto direction = [&](const Tensor& t) -> Tensor { return t / clamp_min(linalg_vector_norm(t, 2, b.arg(2), true), b.number(3)); };
+        auto direction = [&](const Tensor& t) -> Tensor { return t / Tensor(clamp_min(linalg_vector_norm(t, 2, b.arg(2), true), b.number(3))); };
         return only(sum(direction(x) * direction(y), b.arg(2)));
       },
   });
@@ -197,7 +195,7 @@ void register_loss_composite(Registry& ops) {
         constexpr double eps = 1e-12;
         Tensor sizes = sqrt((sum_last(x * x, dim) + eps) * (sum_last(y * y, dim) + eps));
         Tensor cosine = sum_last(x * y, dim) / sizes;
-        Tensor loss = Tensor(where(eq(t, 1), 1.0 - cosine, 0.0)) + Tensor(where(eq(t, -1), clamp_min(cosine - b.number(3), 0), 0.0));
+        Tensor loss = Tensor(where(eq(t, 1), 1.0 - cosine, 0.0)) + Tensor(where(eq(t, -1), at_least_zero(cosine - b.number(3)), 0.0));
         return only(reduce_loss(loss, b.constant(4), b));
       },
   });
@@ -214,7 +212,7 @@ void register_loss_composite(Registry& ops) {
         auto distance = [&](const Tensor& x, const Tensor& y) -> Tensor { return pairwise_distance(x, y, b.arg(4), b.arg(5)); };
         Tensor near = distance(b[0], b[1]), far = distance(b[0], b[2]);
         if (b.flag(6)) far = minimum(far, distance(b[1], b[2]));
-        return only(reduce_loss(clamp_min(near - far + b.number(3), 0), b.constant(7), b));
+        return only(reduce_loss(at_least_zero(near - far + b.number(3)), b.constant(7), b));
       },
   });
 }

@@ -5,7 +5,9 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
+#include "tenon/ops/index.h"
 #include "tenon/ops/known.h"
+#include "tenon/ops/logic.h"
 #include "tenon/ops/registry.h"
 #include "tenon/ops/view.h"
 
@@ -60,9 +62,8 @@ Sizes dims_argument(const Reduced& over) {
 
 Tensor place_selected(const Tensor& grad, const Tensor& indices, const Sizes& sizes, int64_t dim, bool keepdim) {
   if (sizes.empty()) return grad;
-  static const Op& scatter = *registry().find("aten::scatter.src");
   Tensor g = keepdim ? grad : Tensor(unsqueeze(grad, dim)), at = keepdim ? indices : Tensor(unsqueeze(indices, dim));
-  return call_op(scatter, {zeros(sizes, grad), dim, at, g});
+  return scatter_src(zeros(sizes, grad), dim, at, g);
 }
 
 Tensor share_evenly(const Tensor& grad, const Tensor& x, const Tensor& extreme, const Reduced& over) {

@@ -1,11 +1,15 @@
 #include "tenon/ops/scan.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
+#include "tenon/ops/index.h"
+#include "tenon/ops/logic.h"
 #include "tenon/ops/registry.h"
+#include "tenon/ops/shape.h"
 #include "tenon/ops/view.h"
 
 namespace tenon {
@@ -16,9 +20,7 @@ static Handle cumprod_backward;
 namespace {
 
 Tensor flipped(const Tensor& x, int64_t dim) {
-  if (x.rank() == 0) return x;
-  static const Op& flip = *registry().find("aten::flip");
-  return Results(call_op(flip, {x, Sizes{SymInt(dim)}}));
+  return x.rank() == 0 ? x : Tensor(flip(x, Sizes{SymInt(dim)}));
 }
 
 // What comes from an element on.
@@ -62,8 +64,7 @@ Metas extreme_scan_meta(MetaCall& m) {
 Grads extreme_scan_rule(Vjp& v) {
   if (!v.grad(0)) return {};
   if (v[0].rank() == 0) return {v.grad(0)};
-  static const Op& scatter_add = *registry().find("aten::scatter_add");
-  return {Results(call_op(scatter_add, {zeros(v[0].sizes(), v.grad(0)), v.arg(1), v.out(1), v.grad(0)}))};
+  return {scatter_add(zeros(v[0].sizes(), v.grad(0)), v.arg(1), v.out(1), v.grad(0))};
 }
 
 // sum over j >= i of g[j] * y[j] / x[i] up to the first zero; there, the products without it; nothing after.
@@ -138,22 +139,21 @@ void register_scan(Registry& ops) {
   ops.add({
       .schema = "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
       .kind = Kind::composite,
-      .traits = {.may_alias = true},
       .decompose = [](Build& b) -> Results {
         Tensor x = b[0];
         b.require(x.rank() >= 1, "expected a tensor of at least one dimension, got ", x.meta());
         int64_t n = b.constant(1), dim = static_cast<int64_t>(b.dim(2, x.rank()));
         b.require(n >= 0, "argument n: expected a number that is not negative, got ", n);
         if (n > 0 && (b.given(3) || b.given(4))) {
-          static const Op& cat = *registry().find("aten::cat");
           std::vector<Tensor> parts;
           if (b.given(3)) parts.push_back(b[3]);
           parts.push_back(x);
           if (b.given(4)) parts.push_back(b[4]);
-          x = Results(call_op(cat, {parts, dim}));
+          x = cat(parts, dim);
         }
+        if (n == 0) return clone(x);
         SymInt size = x.size(dim);
-        if (size.is_int() && n > size.as_int()) n = size.as_int();
+        if (size.is_int() && n > size.as_int()) n = std::max<int64_t>(size.as_int(), 1);
         for (int64_t i = 0; i < n; ++i) x = difference(x, dim);
         return {{CallArg(x)}};
       },

@@ -139,6 +139,7 @@ void register_softmax(Registry& ops) {
         Tensor masked = all_dim(eq(b[0], -std::numeric_limits<double>::infinity()), b.arg(1), true);
         return where(masked, 0.0, Tensor(softmax(b[0], b.arg(1), b.arg(2))));
       },
+      .vjp = [](Vjp& v) -> Grads { return {softmax_backward(v.grad(0), v.out(0), v.arg(1), v[0].dtype())}; },
   });
 }
 

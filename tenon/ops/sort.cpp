@@ -119,8 +119,8 @@ void lower_mode(Lower& l) {
     Expr before = rows.values.at_if(at > 0, i.with(rows.dim, at - 1), Expr(0.0));
     return loop::select(at > 0 && before != rows.values.at(i), at, 0);
   });
-  Ref start = l.temporary(DType::i64, Sizes(x.sizes()));
-  l.anchor(loop::Scan{.kind = loop::ScanKind::max, .in = begins.operand(), .out = start.operand(), .has_indices = false, .indices = {}, .dim = rows.dim});
+  Ref start = l.temporary(DType::i64, Sizes(x.sizes())), seen = l.temporary(DType::i64, Sizes(x.sizes()));
+  l.anchor(loop::Scan{.kind = loop::ScanKind::max, .in = begins.operand(), .out = start.operand(), .has_indices = true, .indices = seen.operand(), .dim = rows.dim});
   Ref place = l.temporary(DType::i64, reduced_sizes(x.sizes(), over.dims, true), [&](const Index& i) {
     return l.reduce(loop::Combine::argmax, {rows.length}, [&](const Index& r) { return r[0] - start.at(over.at(i, r)); });
   });
