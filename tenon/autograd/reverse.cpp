@@ -144,7 +144,7 @@ class Backward {
  private:
   void accumulate(Value v, Tensor g) {
     if (!g || !v) return;
-    const TensorMeta& meta = graph_.info(v).meta;
+    const TensorMeta meta = graph_.info(v).meta;   // a copy: new nodes move the values
     if (g.sizes() != meta.sizes && g.rank() >= meta.rank()) g = sum_to(g, meta.sizes);
     if (g.dtype() != meta.dtype) g = to(g, meta.dtype);
     grads_.resize(std::max(grads_.size(), graph_.values.size()));

@@ -150,7 +150,7 @@ constexpr auto operation() {
   else if constexpr (fn == Fn::fmax) return [](T a, T b) { return a != a ? b : b != b ? a : a > b ? a : b; };
   else if constexpr (fn == Fn::neg) return [](T a) { if constexpr (std::is_same_v<T, int64_t>) return wrap_sub<T>(0, a); else return -a; };
   else if constexpr (fn == Fn::abs) return [](T a) { if constexpr (std::is_same_v<T, int64_t>) return a < 0 ? wrap_sub<T>(0, a) : a; else return std::fabs(a); };
-  else if constexpr (fn == Fn::sign) return [](T a) { return a != a ? a : T((a > 0) - (a < 0)); };
+  else if constexpr (fn == Fn::sign) return [](T a) { return T((a > 0) - (a < 0)); };   // 0 for NaN
   else if constexpr (fn == Fn::floor) return [](T a) { if constexpr (std::is_same_v<T, int64_t>) return a; else return std::floor(a); };
   else if constexpr (fn == Fn::ceil) return [](T a) { if constexpr (std::is_same_v<T, int64_t>) return a; else return std::ceil(a); };
   else if constexpr (fn == Fn::trunc) return [](T a) { if constexpr (std::is_same_v<T, int64_t>) return a; else return std::trunc(a); };

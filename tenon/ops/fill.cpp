@@ -13,7 +13,7 @@ namespace tenon {
 
 Handle fill, masked_fill, masked_fill_tensor, tril, triu, one_hot;
 
-static Handle fill_tensor, masked_scatter, masked_scatter_backward;
+static Handle fill_tensor;
 
 namespace {
 
@@ -98,25 +98,6 @@ void lower_indices(Lower& l, bool lower) {
   });
 }
 
-// A tensor's index from its place in row-major order.
-Index unravel(Lower& l, Expr flat, const Sizes& sizes) {
-  Index at(sizes.size());
-  for (size_t d = sizes.size(); d-- > 0;) {
-    at[d] = d == 0 ? flat : call(loop::Fn::remainder, flat, l.extent(sizes[d]));
-    if (d > 0) flat = call(loop::Fn::floor_div, flat, l.extent(sizes[d]));
-  }
-  return at;
-}
-
-// How many elements of a mask, repeated to `sizes`, are set up to and with each place.
-Ref mask_counts(Lower& l, Ref mask, const Sizes& sizes) {
-  Sizes flat = {count(sizes)};
-  Ref set = l.temporary(DType::i64, flat, [&](const Index& i) { return cast(mask.broadcast_at(unravel(l, i[0], sizes)), Compute::i64); });
-  Ref counts = l.temporary(DType::i64, flat);
-  l.anchor(loop::Scan{.kind = loop::ScanKind::sum, .in = set.operand(), .out = counts.operand(), .has_indices = false, .indices = {}, .dim = 0});
-  return counts;
-}
-
 }  // namespace
 
 void register_fill(Registry& ops) {
@@ -162,46 +143,6 @@ void register_fill(Registry& ops) {
       },
       .promotes = 0b001,
   });
-  ops.add(masked_scatter, {
-      .schema = "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas {
-        m.require(m.meta(1).dtype == DType::boolean, "mask: expected a boolean tensor, got ", m.meta(1));
-        m.require(m.meta(0).dtype == m.meta(2).dtype, "source: expected a tensor of ", m.meta(0).dtype, " like self, got ", m.meta(2));
-        return like(m.meta(0), broadcast(m.meta(0).sizes, m.meta(1).sizes, m));
-      },
-      .lower = [](Lower& l) {
-        Sizes sizes = l.out().sizes();
-        Ref self = l[0], mask = l[1], source = l[2], counts = mask_counts(l, mask, sizes);
-        l.tensor([&](const Index& i) {
-          Expr flat = l.constant(0, Compute::i64);
-          for (size_t d = 0; d < i.size(); ++d) flat = flat * l.extent(sizes[d]) + i[d];
-          Expr nth = counts.at({flat}) - 1, inside = mask.broadcast_at(i) && nth < l.extent(count(source.sizes()));
-          return loop::select(mask.broadcast_at(i), source.at_if(inside, unravel(l, nth, source.sizes()), 0), self.broadcast_at(i));
-        });
-      },
-      .vjp = [](Vjp& v) -> Grads {
-        Tensor g = v.grad(0);
-        return {v.needs(0) ? Grad(masked_fill(g, v[1], 0)) : Grad(), none,
-                v.needs(2) ? Grad(masked_scatter_backward(g, v[1], v[2].sizes())) : Grad()};
-      },
-  });
-  ops.add(masked_scatter_backward, {
-      .schema = "masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return like(m.meta(0), m.ints(2)); },
-      .lower = [](Lower& l) {
-        Ref grad = l[0], mask = l[1], out = l.out();
-        Sizes sizes = grad.sizes();
-        Ref counts = mask_counts(l, mask, sizes);
-        l.fill(out, l.constant(0, loop::compute_of(out.dtype())));
-        l.stage(sizes, [&](const Index& i) {
-          Expr flat = l.constant(0, Compute::i64);
-          for (size_t d = 0; d < i.size(); ++d) flat = flat * l.extent(sizes[d]) + i[d];
-          Expr nth = counts.at({flat}) - 1;
-          l.store_if(mask.broadcast_at(i) && nth < l.extent(count(out.sizes())), out, unravel(l, nth, out.sizes()), grad.at(i));
-        });
-      },
-  });
-
   ops.add(tril, {
       .schema = "tril(Tensor self, SymInt diagonal=0) -> Tensor",
       .meta = triangle_meta,
