@@ -2,6 +2,7 @@
 
 #include <cctype>
 #include <charconv>
+#include <cstdio>
 
 namespace tenon {
 namespace {
@@ -180,6 +181,14 @@ class Parser {
   std::string_view whole_, rest_;
 };
 
+// As PyTorch prints schemas: 17 digits, and a point behind a whole number.
+std::string number_text(double value) {
+  char digits[40];
+  std::snprintf(digits, sizeof digits, "%.17g", value);
+  std::string out = digits;
+  return out.find_first_not_of("-0123456789") == std::string::npos ? out + "." : out;
+}
+
 std::string value_text(const CallArg& value, const Type& type) {
   if (value.is_none()) return "None";
   if (auto* b = value.get<bool>()) return *b ? "True" : "False";
@@ -193,10 +202,10 @@ std::string value_text(const CallArg& value, const Type& type) {
     return text(*l);
   }
   if (auto* i = value.get<SymInt>()) return text(*i);
-  if (auto* d = value.get<double>()) return text(*d);
+  if (auto* d = value.get<double>()) return number_text(*d);
   if (auto* m = value.get<MemoryFormat>()) return std::string(name(*m));
   if (auto* l = value.get<Layout>()) return std::string(name(*l));
-  if (auto* d = value.get<DType>()) return *d == DType::i64 ? "long" : std::string(torch_name(*d));
+  if (auto* d = value.get<DType>()) return *d == DType::i64 ? "4" : std::string(torch_name(*d));
   if (auto* l = value.get<std::vector<double>>()) return text(*l);
   if (auto* l = value.get<std::vector<bool>>()) {
     std::string out = "[";

@@ -49,7 +49,7 @@ Grads product_rule(Vjp& v) {
 
 Grads quotient_rule(Vjp& v) {
   Tensor g = v.grad(0);
-  return {v.needs(0) ? Grad(div(g, v.arg(1))) : Grad(), v.needs(1) ? Grad(-g * v.out(0) / v[1]) : Grad()};
+  return {v.needs(0) ? Grad(div(g, v.arg(1))) : Grad(), v.needs(1) ? Grad(-g * (v.out(0) / v[1])) : Grad()};
 }
 
 Metas rounded_division_meta(MetaCall& m) {
