@@ -2,6 +2,7 @@
 
 #include <cctype>
 #include <charconv>
+#include <cstdio>
 
 namespace tenon {
 namespace {
@@ -204,7 +205,7 @@ std::string value_text(const CallArg& value, const Type& type) {
   if (auto* d = value.get<double>()) return double_text(*d);
   if (value.is<MemoryFormat>()) return "0";   // only contiguous_format is a default
   if (auto* l = value.get<Layout>()) return std::string(name(*l));
-  if (auto* d = value.get<DType>()) return *d == DType::i64 ? "long" : std::string(torch_name(*d));
+  if (auto* d = value.get<DType>()) return *d == DType::i64 ? "4" : std::string(torch_name(*d));
   if (auto* l = value.get<std::vector<double>>()) return text(*l);
   if (auto* l = value.get<std::vector<bool>>()) {
     std::string out = "[";

@@ -33,6 +33,14 @@ Expr clamped(Expr x, Expr low, Expr high) { return min(max(x, low), high); }
 // The bounds and values of ops that keep self's dtype are numbers of that dtype: 2.7 is 2 beside integers.
 Expr bound(const Scalars& x, size_t arg, size_t self = 0) { return cast(x[arg], x[self].type()); }
 
+// The second derivative of gelu.
+Tensor gelu_curve(const Tensor& x, bool tanh_form) {
+  Tensor square = x * x;
+  if (!tanh_form) return Tensor(exp(square * -0.5)) * density * (2.0 - square);
+  Tensor t = tanh((x + square * x * kappa) * beta), flat = 1.0 - t * t, slope = (square * (3 * kappa) + 1.0) * beta;
+  return flat * slope + x * 0.5 * (flat * x * (6 * beta * kappa) - t * flat * slope * slope * 2.0);
+}
+
 bool within_unit(const ArgsView& call, size_t eps, double& low, double& high) {
   if (!call.given(eps)) return false;
   low = call.number(eps);
@@ -129,6 +137,11 @@ void register_activation(Registry& ops) {
         Expr cdf = 0.5 * (1.0 + loop::erf(x * M_SQRT1_2));
         return g * (cdf + x * (density * loop::exp(x * x * -0.5)));
       },
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor g = v.grad(0), x = v[1];
+        Tensor curve = v.needs(1) ? gelu_curve(x, by_tanh(v, 2)) : none;
+        return {v.needs(0) ? Grad(gelu_backward(g, x, kw("approximate", v.arg(2)))) : Grad(), v.needs(1) ? Grad(g * v[0] * curve) : Grad()};
+      },
   });
   ops.add(silu, {
       .schema = "silu(Tensor self) -> Tensor",
@@ -166,6 +179,12 @@ void register_activation(Registry& ops) {
         Expr t = loop::tanh(loop::log1p(loop::exp(x[1])));
         return x[0] * (t + x[1] * loop::sigmoid(x[1]) * (1.0 - t * t));
       },
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor g = v.grad(0), x = v[1];
+        if (!v.needs(1)) return {mish_backward(g, x)};
+        Tensor t = tanh(softplus(x)), s = sigmoid(x), flat = 1.0 - t * t, dt = s * flat;
+        return {v.needs(0) ? Grad(mish_backward(g, x)) : Grad(), g * v[0] * (dt * 2.0 + x * (dt * (1.0 - s) - s * t * dt * 2.0))};
+      },
   });
   ops.add(softplus, {
       .schema = "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
@@ -185,6 +204,13 @@ void register_activation(Registry& ops) {
       .scalar = [](const Scalars& x) {
         Expr scaled = x[1] * x[2], z = loop::exp(scaled);
         return select(scaled > x[3], x[0], x[0] * z / (z + 1.0));
+      },
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor g = v.grad(0), x = v[1];
+        if (!v.needs(1)) return {softplus_backward(g, x, v.arg(2), v.arg(3))};
+        Tensor scaled = mul(x, v.arg(2)), s = sigmoid(scaled);
+        return {v.needs(0) ? Grad(softplus_backward(g, x, v.arg(2), v.arg(3))) : Grad(),
+                where(gt(scaled, v.arg(3)), 0.0, mul(g * v[0] * s * (1.0 - s), v.arg(2)))};
       },
       .promotes = 0b0011,
   });
@@ -217,6 +243,11 @@ void register_activation(Registry& ops) {
       .kind = Kind::pointwise,
       .meta = floating_meta,
       .scalar = [](const Scalars& x) { return select(x[1] <= -3.0, 0.0, select(x[1] < 3.0, x[0] * (x[1] / 3.0 + 0.5), x[0])); },
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor g = v.grad(0), x = v[1];
+        return {v.needs(0) ? Grad(hardswish_backward(g, x)) : Grad(),
+                v.needs(1) ? Grad(where(logical_and(gt(x, -3.0), lt(x, 3.0)), g * v[0] / 3.0, 0.0)) : Grad()};
+      },
   });
   ops.add({
       .schema = "hardsigmoid(Tensor self) -> Tensor",
@@ -229,7 +260,8 @@ void register_activation(Registry& ops) {
       .schema = "hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor",
       .kind = Kind::pointwise,
       .meta = floating_meta,
-      .scalar = [](const Scalars& x) { return select(x[1] > -3.0 && x[1] < 3.0, x[0] / 6.0, 0.0); },
+      .scalar = [](const Scalars& x) { return select(x[1] > -3.0 && x[1] < 3.0, x[0] * static_cast<double>(1.0f / 6.0f), 0.0); },   // PyTorch's sixth is an f32
+      .vjp = [](Vjp& v) -> Grads { return {hardsigmoid_backward(v.grad(0), v[1])}; },
   });
   ops.add(leaky_relu, {
       .schema = "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
@@ -263,6 +295,12 @@ void register_activation(Registry& ops) {
         Expr g = s[0], x = s[5], negative = s[1] * s[2];
         Expr slope = s.call.flag(4) ? x + negative : negative * loop::exp(x * s[3]);
         return select(x <= 0.0, g * s[3] * slope, g * s[2]);
+      },
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor g = v.grad(0), x = v[5], both = mul(g * v[0], v.arg(3));
+        Tensor curve = v.flag(4) ? both : Tensor(elu_backward(both, v.arg(1), v.arg(2), v.arg(3), false, x));
+        return {v.needs(0) ? Grad(elu_backward(g, v.arg(1), v.arg(2), v.arg(3), v.arg(4), x)) : Grad(), none, none, none, none,
+                v.needs(5) ? Grad(where(lt(x, 0.0), curve, 0.0)) : Grad()};
       },
       .promotes = 0b100001,
   });

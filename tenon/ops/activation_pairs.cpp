@@ -4,6 +4,7 @@
 #include "tenon/ops/infer.h"
 #include "tenon/ops/random.h"
 #include "tenon/ops/registry.h"
+#include "tenon/ops/shape.h"
 #include "tenon/ops/view.h"
 
 namespace tenon {
@@ -70,6 +71,17 @@ void register_activation_pairs(Registry& ops) {
           l.store(l.out(1), i, loop::select(positive, 0.0, x * g));
         });
       },
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor g = v[0], x = v[1], w = v[2], first = v.grad(0), second = v.grad(1), positive = gt(x, 0.0);
+        Tensor to_grad = first ? Tensor(where(positive, first, first * w)) : none, to_self, to_weight;
+        if (second) {
+          Tensor part = where(positive, 0.0, second * x);
+          to_grad = to_grad ? to_grad + part : part;
+          to_self = where(positive, 0.0, g * second);
+        }
+        if (first) to_weight = where(positive, 0.0, g * first);
+        return {to_grad, to_self, to_weight};
+      },
   });
 
   ops.add({
@@ -106,6 +118,15 @@ void register_activation_pairs(Registry& ops) {
           l.store(l.out(), second, (1.0 - s) * s * g * a);
         });
       },
+      .vjp = [](Vjp& v) -> Grads {
+        size_t dim = 0;
+        SymInt half = halved(v, 1, 2, dim), whole = v[1].size(static_cast<int64_t>(dim));
+        auto first = [&](const Tensor& t) -> Tensor { return slice(t, dim, 0, half); };
+        auto second = [&](const Tensor& t) -> Tensor { return slice(t, dim, half, whole); };
+        Tensor g = v[0], a = first(v[1]), s = sigmoid(second(v[1])), slope = s * (1.0 - s), to_a = first(v.grad(0)), to_b = second(v.grad(0));
+        Tensor in_a = to_b * g * slope, in_b = slope * g * (to_a + to_b * a * (1.0 - s * 2.0));
+        return {s * to_a + slope * a * to_b, cat(std::vector<Tensor>{in_a, in_b}, dim)};
+      },
   });
 
   ops.add(log_sigmoid, {
@@ -136,6 +157,12 @@ void register_activation_pairs(Registry& ops) {
       .scalar = [](const Scalars& x) {
         Expr part = x[2] / (1.0 + x[2]);
         return x[0] * loop::select(x[1] < 0.0, 1.0 - part, part);
+      },
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor g = v.grad(0), x = v[1];
+        if (!v.needs(1)) return {log_sigmoid_backward(g, x, v[2])};
+        Tensor y = sigmoid(x);
+        return {v.needs(0) ? Grad(log_sigmoid_backward(g, x, v[2])) : Grad(), g * v[0] * (y - 1.0) * y};
       },
   });
 

@@ -39,7 +39,7 @@ loop::Expr rounded_division(const Scalars& x) {
   if (mode == "floor") return call(loop::Fn::floor_div, x[0], x[1]);
   x.call.require(mode == "trunc", "rounding_mode: expected None, 'trunc' or 'floor', got ", quoted(mode));
   if (x[0].type() == loop::Compute::i64) return call(loop::Fn::div, x[0], x[1]);   // integer division cuts off
-  return call(loop::Fn::trunc, x[0] / x[1]);
+  return call(loop::Fn::trunc, round_to(x[0] / x[1], common_dtype(x.call, 0b011)));   // as PyTorch: a narrow quotient is rounded first
 }
 
 Grads product_rule(Vjp& v) {
@@ -49,7 +49,7 @@ Grads product_rule(Vjp& v) {
 
 Grads quotient_rule(Vjp& v) {
   Tensor g = v.grad(0);
-  return {v.needs(0) ? Grad(div(g, v.arg(1))) : Grad(), v.needs(1) ? Grad(-g * v.out(0) / v[1]) : Grad()};
+  return {v.needs(0) ? Grad(div(g, v.arg(1))) : Grad(), v.needs(1) ? Grad(-g * (v.out(0) / v[1])) : Grad()};
 }
 
 Metas rounded_division_meta(MetaCall& m) {
@@ -69,6 +69,12 @@ Grads tie_rule(Vjp& v, bool larger) {
   Tensor half = where(eq(a, b), g / 2.0, g);
   Tensor first_loses = larger ? lt(a, b) : gt(a, b), second_loses = larger ? gt(a, b) : lt(a, b);
   return {v.needs(0) ? Grad(where(first_loses, 0.0, half)) : Grad(), v.needs(1) ? Grad(where(second_loses, 0.0, half)) : Grad()};
+}
+
+loop::Expr choice(const Scalars& x) { return select(x[0], x[1], x[2]); }
+
+Grads choice_rule(Vjp& v) {
+  return {none, v.needs(1) ? Grad(where(v[0], v.grad(0), 0.0)) : Grad(), v.needs(2) ? Grad(where(v[0], 0.0, v.grad(0))) : Grad()};
 }
 
 // x^p for a number p. d = p * x^(p-1), and 0 where p is 0.
@@ -293,22 +299,23 @@ void register_arithmetic(Registry& ops) {
   ops.alias(maximum, {"max.other"});
   ops.alias(minimum, {"min.other"});
 
-  OpDef choice = {
+  ops.add(where, {
       .schema = "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
       .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return select(x[0], x[1], x[2]); },
-      .vjp = [](Vjp& v) -> Grads {
-        return {none, v.needs(1) ? Grad(where(v[0], v.grad(0), 0.0)) : Grad(), v.needs(2) ? Grad(where(v[0], 0.0, v.grad(0))) : Grad()};
-      },
+      .scalar = choice,
+      .vjp = choice_rule,
       .promotes = 0b110,
-  };
-  ops.add(where, choice);
+  });
   for (const char* schema : {"where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
                              "where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor",
-                             "where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor"}) {
-    choice.schema = schema;
-    ops.add(choice);
-  }
+                             "where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor"})
+    ops.add({
+        .schema = schema,
+        .kind = Kind::pointwise,
+        .scalar = choice,
+        .vjp = choice_rule,
+        .promotes = 0b110,
+    });
 
 #define TENON_COMPARISON(handle, name, symbol)                                                          \
   ops.add(handle, {.schema = name ".Tensor(Tensor self, Tensor other) -> Tensor",                       \

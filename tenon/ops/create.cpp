@@ -123,24 +123,28 @@ void register_create(Registry& ops) {
                 "MemoryFormat? memory_format=None) -> Tensor",
       .meta = [](MetaCall& m) -> Metas { return like_meta(m, 2, 6); },
       .lower = [](Lower& l) { lower_full(l, 1); },
+      .vjp = [](Vjp&) -> Grads { return {}; },
   });
   ops.add(zeros_like, {
       .schema = "zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? "
                 "memory_format=None) -> Tensor",
       .meta = [](MetaCall& m) -> Metas { return like_meta(m, 1, 5); },
       .lower = [](Lower& l) { lower_filled(l, 0); },
+      .vjp = [](Vjp&) -> Grads { return {}; },
   });
   ops.add(ones_like, {
       .schema = "ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? "
                 "memory_format=None) -> Tensor",
       .meta = [](MetaCall& m) -> Metas { return like_meta(m, 1, 5); },
       .lower = [](Lower& l) { lower_filled(l, 1); },
+      .vjp = [](Vjp&) -> Grads { return {}; },
   });
   ops.add(empty_like, {
       .schema = "empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? "
                 "memory_format=None) -> Tensor",
       .meta = [](MetaCall& m) -> Metas { return like_meta(m, 1, 5); },
       .lower = [](Lower& l) { lower_filled(l, 0); },
+      .vjp = [](Vjp&) -> Grads { return {}; },
   });
   ops.add({
       .schema = "arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",

@@ -93,21 +93,25 @@ void register_create_more(Registry& ops) {
       .schema = "new_zeros(Tensor self, SymInt[] size, *, " TENON_OPTIONS ") -> Tensor",
       .meta = [](MetaCall& m) -> Metas { return new_meta(m, 2); },
       .lower = [](Lower& l) { lower_filled(l, 0); },
+      .vjp = [](Vjp&) -> Grads { return {}; },
   });
   ops.add({
       .schema = "new_ones(Tensor self, SymInt[] size, *, " TENON_OPTIONS ") -> Tensor",
       .meta = [](MetaCall& m) -> Metas { return new_meta(m, 2); },
       .lower = [](Lower& l) { lower_filled(l, 1); },
+      .vjp = [](Vjp&) -> Grads { return {}; },
   });
   ops.add({
       .schema = "new_empty(Tensor self, SymInt[] size, *, " TENON_OPTIONS ") -> Tensor",
       .meta = [](MetaCall& m) -> Metas { return new_meta(m, 2); },
       .lower = [](Lower& l) { lower_filled(l, 0); },
+      .vjp = [](Vjp&) -> Grads { return {}; },
   });
   ops.add(new_full, {
       .schema = "new_full(Tensor self, SymInt[] size, Scalar fill_value, *, " TENON_OPTIONS ") -> Tensor",
       .meta = [](MetaCall& m) -> Metas { return new_meta(m, 3); },
       .lower = [](Lower& l) { lower_full(l, 2); },
+      .vjp = [](Vjp&) -> Grads { return {}; },
   });
   ops.add({
       .schema = "new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, " TENON_OPTIONS ") -> Tensor",
@@ -117,6 +121,7 @@ void register_create_more(Registry& ops) {
         return out;
       },
       .lower = [](Lower& l) { lower_filled(l, 0); },
+      .vjp = [](Vjp&) -> Grads { return {}; },
   });
   ops.add({
       .schema = "empty_strided(SymInt[] size, SymInt[] stride, *, " TENON_OPTIONS ") -> Tensor",

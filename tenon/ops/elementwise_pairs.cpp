@@ -94,6 +94,16 @@ Tensor copysign_slope(const Tensor& g, const Tensor& x, const Tensor& y) { retur
 
 Expr signed_as(const Scalars& x) { return call(loop::Fn::copysign, x[0], x[1]); }
 
+// The next f16 or bf16 after x, both held in f32: a step of between half a place and one, rounded.
+Expr next_narrow(Expr x, Expr toward, DType dtype) {
+  bool half = dtype == DType::f16;
+  double smallest = half ? 0x1p-24 : 0x1p-133, largest = half ? 65504 : 0x1.FEp127;
+  Expr step = max(loop::abs(x) * (half ? 0x1.01p-11 : 0x1.01p-8), 0.75 * smallest);
+  Expr next = round_to(select(toward > x, x + step, x - step), dtype);
+  next = select(call(loop::Fn::is_inf, x), call(loop::Fn::copysign, loop::constant(*x.arena, largest, x.type()), x), next);
+  return select(loop::is_nan(x) || loop::is_nan(toward), x + toward, select(x == toward, toward, next));
+}
+
 Results power_in_double(const CallArg& base, const CallArg& exponent) {
   auto wide = [](const CallArg& a) -> CallArg {
     if (auto* t = a.get<Tensor>()) return to(*t, DType::f64);
@@ -310,12 +320,12 @@ void register_elementwise_pairs(Registry& ops) {
   ops.add({
       .schema = "nextafter(Tensor self, Tensor other) -> Tensor",
       .kind = Kind::pointwise,
-      .meta = [](MetaCall& m) -> Metas {
-        DType dtype = common_dtype(m);
-        m.require(dtype == DType::f32 || dtype == DType::f64, "expected tensors of f32 or f64, got ", m.meta(0));
-        return pointwise_meta(m);
+      .meta = floating_meta,
+      .scalar = [](const Scalars& x) -> Expr {
+        DType dtype = common_dtype(x.call);
+        if (dtype == DType::f32 || dtype == DType::f64) return call(loop::Fn::nextafter, x[0], x[1]);
+        return next_narrow(x[0], x[1], dtype);
       },
-      .scalar = [](const Scalars& x) { return call(loop::Fn::nextafter, x[0], x[1]); },
       .vjp = [](Vjp& v) -> Grads {
         Tensor g = v.grad(0);
         return {v.needs(0) ? Grad(where(eq(v[0], v[1]), 0.0, g)) : Grad(), v.needs(1) ? Grad(zeros_like(g)) : Grad()};

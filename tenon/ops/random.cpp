@@ -4,14 +4,14 @@
 #include <atomic>
 #include <cmath>
 
-#include "tenon/ops/arithmetic.h"
+#include "tenon/ops/create.h"
 #include "tenon/ops/registry.h"
 
 namespace tenon {
 
 Handle random_uniform, random_normal, random_int, random_permutation;
 
-static Handle rand, randn, randint, randperm;
+static Handle random_key, rand, randn, randint, randperm;
 
 namespace {
 
@@ -81,14 +81,17 @@ void seed_random(int64_t seed) {
   process_counter = 0;
 }
 
-Tensor random_state(int64_t seed, int64_t counter) {
-  Tensor state = Tensor::empty(DType::i64, {2});
-  state.mutable_data<int64_t>()[0] = seed;
-  state.mutable_data<int64_t>()[1] = counter;
-  return state;
-}
+Tensor random_state(int64_t seed, int64_t counter) { return random_key(seed, counter); }
 
 void register_random(Registry& ops) {
+  ops.add(random_key, {   // an op, so that a state can also be part of a graph
+      .schema = "tenon::random_key(int seed, int counter) -> Tensor",
+      .meta = [](MetaCall&) -> Metas { return make_meta(DType::i64, {2}); },
+      .lower = [](Lower& l) { l.tensor([&](const Index& i) { return select(i[0] == 0, l.extent(l.integer(0)), l.extent(l.integer(1))); }); },
+      .to_torch = [](Build& b) -> Results {   // the draws from it have a generator of their own there
+        return full(Sizes{2}, b.arg(0), kw("dtype", DType::i64));
+      },
+  });
   ops.add(random_uniform, {
       .schema = "tenon::random_uniform(Tensor state, int stream, SymInt[] size, *, ScalarType dtype) -> Tensor",
       .meta = [](MetaCall& m) { return drawn_meta(m, 2, 3, true); },

@@ -26,7 +26,7 @@ class RandomScope {
 Tensor ambient_random_state(int64_t* stream);
 /// Starts the process's own state anew.
 void seed_random(int64_t seed);
-/// A state as a real tensor.
+/// A state of its own.
 Tensor random_state(int64_t seed, int64_t counter);
 
 extern Handle random_uniform, random_normal, random_int, random_permutation, native_dropout, dropout;

@@ -93,9 +93,9 @@ Results dropped(Build& b, bool channels, bool self_normalising) {
   Tensor x = b[0];
   double p = b.number(1);
   check_probability(b, p);
-  if (channels) b.require(x.rank() >= 2, "expected a tensor with at least two dimensions, got ", x.meta());
   if (p == 0 || !b.flag(2) || x.numel() == SymInt(0)) return one(x);
   if (p == 1) return mul(x, zeros_like(x));
+  if (channels) b.require(x.rank() >= 2, "expected a tensor with at least two dimensions, got ", x.meta());
   Tensor kept = noise(x, channels, 1 - p);
   if (!self_normalising) return mul(x, kept / (1 - p));
   constexpr double alpha = 1.7580993408473766;   // -selu(-infinity)
@@ -312,6 +312,7 @@ void register_random_distributions(Registry& ops) {
       .kind = Kind::pointwise,
       .scalar = [](const Scalars& x) { return x[0] * cast(x[1], x[0].type()) * x.call.number(2); },
       .vjp = [](Vjp& v) -> Grads { return {native_dropout_backward(v.grad(0), v[1], v.arg(2))}; },
+      .promote = Promote::int_to_float,
       .promotes = 0b001,
   });
   ops.add(dropout, {

@@ -104,6 +104,7 @@ const Op* Registry::derive_in_place(const std::string& name) const {
     return nullptr;
   Op op = from;
   op.schema.name = name;
+  op.schema.args[0].name = "self";   // whatever the functional form calls it
   op.schema.args[0].alias = op.schema.returns[0].alias = "a";
   op.schema.args[0].writes = op.schema.returns[0].writes = true;
   op.functional = &from;
