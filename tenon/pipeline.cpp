@@ -72,7 +72,7 @@ std::string show(const ExportedProgram& program, const ShowOptions& options) {
 }
 
 RunResult run_program(const ExportedProgram& program, const std::vector<CallArg>& inputs, const RunOptions& options) {
-  return run(functionalize(program), program, inputs, options);
+  return run(functionalize(program, inputs), program, inputs, options);
 }
 
 ExportedProgram differentiate(const ExportedProgram& program, size_t of, const Wrt& wrt) {

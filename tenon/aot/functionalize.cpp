@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "tenon/interp/eager.h"
 #include "tenon/ops/convert.h"
+#include "tenon/ops/create.h"
 #include "tenon/ops/infer.h"
 #include "tenon/ops/known.h"
 #include "tenon/ops/random.h"
@@ -87,7 +89,7 @@ class Functionalizer : public Dispatcher {
     return it->second;
   }
 
- private:
+  /// A tensor that looks at a memory.
   Tensor look(std::shared_ptr<Memory> memory, std::vector<step::Step> steps, const TensorMeta& meta, Tensor current) {
     Tensor handle(meta, &tracer.graph(), current.impl()->value);
     uint64_t version = memory->version;
@@ -95,6 +97,7 @@ class Functionalizer : public Dispatcher {
     return handle;
   }
 
+ private:
   CallArgs values_of(const CallArgs& args) {
     CallArgs out;
     out.reserve(args.size());
@@ -227,9 +230,76 @@ std::vector<BasicArg<TensorMeta>> metas_of(const GraphBody& graph, const Node& n
 
 }  // namespace
 
-FunctionalProgram functionalize(const ExportedProgram& program) {
-  Graph source = normalise(program.graph.body());
-  const GraphBody& from = source.body();
+namespace {
+
+/// Inputs over one storage, with their places in it.
+struct Sharing {
+  std::vector<size_t> inputs;        // of the signature
+  std::vector<TensorMeta> places;    // constant sizes, strides and offset
+  int64_t elements = 0;              // of the storage
+};
+
+std::vector<Sharing> sharings_of(const ExportedProgram& program, const std::vector<CallArg>& user_inputs) {
+  std::vector<std::pair<Tensor, size_t>> tensors;
+  size_t leaf = 0;
+  for (size_t i = 0; i < program.signature.inputs.size(); ++i) {
+    const InputSpec& spec = program.signature.inputs[i];
+    Tensor t;
+    if (spec.kind == InputKind::user_input) {
+      if (leaf < user_inputs.size())
+        if (auto* given = user_inputs[leaf].get<Tensor>()) t = *given;
+      ++leaf;
+    } else if (spec.kind != InputKind::token && spec.kind != InputKind::custom_object) {
+      t = program.tensor_of(spec);
+    }
+    if (t && t.storage() && t.storage()->size() > 0) tensors.emplace_back(t, i);
+  }
+  std::vector<Sharing> out;
+  std::unordered_map<const Storage*, size_t> by_storage;
+  for (auto& [t, input] : tensors) {
+    auto [at, fresh] = by_storage.try_emplace(t.storage().get(), out.size());
+    if (fresh) out.emplace_back();
+    Sharing& s = out[at->second];
+    if (!s.inputs.empty() && s.places[0].dtype != t.dtype()) continue;   // seen as two dtypes: not one memory to us
+    s.inputs.push_back(input);
+    s.places.push_back(t.meta());
+    s.elements = static_cast<int64_t>(t.storage()->size() / item_size(t.dtype()));
+  }
+  std::erase_if(out, [](const Sharing& s) { return s.inputs.size() < 2; });
+  return out;
+}
+
+// Makes the tensors of a sharing look at one memory. Its first contents are put together from theirs.
+void share(const Sharing& sharing, const GraphBody& from, Functionalizer& functionalizer, std::vector<CallArg>& values) {
+  auto memory = std::make_shared<Memory>();
+  Tensor first;
+  {
+    DispatchScope scope(&functionalizer.tracer);
+    for (size_t k = 0; k < sharing.inputs.size(); ++k) {
+      const Value* v = from.inputs[sharing.inputs[k]].get<Value>();
+      if (!v || !values[v->id].is<Tensor>()) continue;
+      Tensor t = functionalizer.read(*values[v->id].get<Tensor>());
+      if (!first) {
+        first = t;
+        memory->base = zeros(Sizes{sharing.elements}, t);
+        memory->input = functionalizer.find(*values[v->id].get<Tensor>()).memory->input;
+      }
+      const TensorMeta& place = sharing.places[k];
+      memory->base = as_strided_scatter(memory->base, t, place.sizes, place.strides, place.offset);
+    }
+  }
+  for (size_t k = 0; k < sharing.inputs.size(); ++k) {
+    const Value* v = from.inputs[sharing.inputs[k]].get<Value>();
+    if (!v || !values[v->id].is<Tensor>()) continue;
+    const TensorMeta& place = sharing.places[k];
+    const Tensor& own = *values[v->id].get<Tensor>();
+    values[v->id] = functionalizer.look(memory, {step::Strided{place.sizes, place.strides, place.offset}}, own.meta(), functionalizer.read(own));
+  }
+}
+
+/// `written[k]` tells of sharing k whether the program writes to a tensor of it.
+FunctionalProgram functionalized(const ExportedProgram& program, const GraphBody& from, const std::vector<Sharing>& sharings,
+                                 const std::vector<Sharing>& candidates, std::vector<bool>& written) {
   FunctionalProgram out;
   GraphBody& graph = out.graph.body();
   CallingConvention& convention = out.convention;
@@ -240,6 +310,7 @@ FunctionalProgram functionalize(const ExportedProgram& program) {
   Functionalizer functionalizer(graph);
   std::vector<CallArg> values(from.values.size());   // handles, or numbers
   std::vector<Tensor> state;                         // per input of the new graph: the tensor it holds, for finding equal ones
+  std::vector<size_t> own_input(from.inputs.size(), no_input);   // signature -> input of the new graph
   size_t leaf = 0;
   for (size_t i = 0; i < from.inputs.size(); ++i) {
     const InputSpec& spec = program.signature.inputs[i];
@@ -273,6 +344,7 @@ FunctionalProgram functionalize(const ExportedProgram& program) {
     graph.inputs.emplace_back(input);
     convention.inputs.push_back(meaning);
     state.push_back(held);
+    own_input[i] = graph.inputs.size() - 1;
     if (info.type != ValueType::tensor) {
       values[v->id] = info.expr;
       continue;
@@ -280,6 +352,7 @@ FunctionalProgram functionalize(const ExportedProgram& program) {
     bool may_carry = std::holds_alternative<input::Parameter>(meaning) || std::holds_alternative<input::User>(meaning);
     values[v->id] = functionalizer.fresh(functionalizer.tracer.tensor(input), graph.inputs.size() - 1, may_carry);
   }
+  for (const Sharing& sharing : sharings) share(sharing, from, functionalizer, values);
 
   // Random operators draw from a state that is an input of the pure graph; it is there only where it is used.
   Value rng;
@@ -325,15 +398,21 @@ FunctionalProgram functionalize(const ExportedProgram& program) {
     graph.outputs.emplace_back(functionalizer.tracer.value(t));
     convention.outputs.push_back(std::move(meaning));
   };
-  std::vector<std::shared_ptr<Memory>> memories(graph.inputs.size());
-  for (size_t i = 0; i < from.inputs.size(); ++i)
-    if (const Value* v = from.inputs[i].get<Value>())
-      if (auto* t = values[v->id].get<Tensor>()) {
-        auto memory = functionalizer.find(*t).memory;
-        if (memory->input != no_input) memories[memory->input] = memory;
-      }
-  for (size_t i = 0; i < memories.size(); ++i)
-    if (memories[i] && memories[i]->version > 0) emit_output(memories[i]->base, output::Updated{i});
+  auto is_written = [&](size_t i) {
+    const Value* v = from.inputs[i].get<Value>();
+    auto* t = v ? values[v->id].get<Tensor>() : nullptr;
+    return t && functionalizer.find(*t).memory->version > 0;
+  };
+  for (const Sharing& candidate : candidates) written.push_back(std::any_of(candidate.inputs.begin(), candidate.inputs.end(), is_written));
+  std::vector<bool> emitted(graph.inputs.size());
+  for (size_t i = 0; i < from.inputs.size(); ++i) {
+    if (!is_written(i)) continue;
+    const Tensor& t = *values[from.inputs[i].get<Value>()->id].get<Tensor>();
+    size_t input = own_input[i];
+    if (input == no_input || emitted[input]) continue;
+    emitted[input] = true;
+    emit_output(functionalizer.read(t), output::Updated{input});
+  }
 
   size_t result = 0;
   std::vector<std::pair<Memory*, size_t>> seen;   // memories of earlier results
@@ -398,6 +477,21 @@ FunctionalProgram functionalize(const ExportedProgram& program) {
   out.graph = remove_dead_code(std::move(out.graph));
   verify(out.graph.body());
   return out;
+}
+
+}  // namespace
+
+FunctionalProgram functionalize(const ExportedProgram& program, const std::vector<CallArg>& user_inputs) {
+  interp::install();   // rules may compute with real numbers while they are traced
+  Graph source = normalise(program.graph.body());
+  std::vector<Sharing> sharings = sharings_of(program, user_inputs);
+  std::vector<bool> written;
+  FunctionalProgram apart = functionalized(program, source.body(), {}, sharings, written);
+  if (std::none_of(written.begin(), written.end(), [](bool w) { return w; })) return apart;
+  std::vector<Sharing> together;
+  for (size_t k = 0; k < sharings.size(); ++k)
+    if (written[k]) together.push_back(sharings[k]);
+  return functionalized(program, source.body(), together, {}, written);
 }
 
 }  // namespace tenon

@@ -12,6 +12,9 @@ struct FunctionalProgram {
 
 /// Views become reads of a base, writes become new versions of it, mutated inputs and buffers become Updated outputs; random ops
 /// take an explicit key. The program is normalised first. Unknown operators are listed, all of them, in one Error.
-FunctionalProgram functionalize(const ExportedProgram& program);
+///
+/// State that shares storage, and of which some is written, is one memory: every tensor over it gets the update. The same for user
+/// inputs, where `user_inputs` (flattened, tensors of the call at hand) says which share.
+FunctionalProgram functionalize(const ExportedProgram& program, const std::vector<CallArg>& user_inputs = {});
 
 }  // namespace tenon

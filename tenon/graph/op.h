@@ -28,6 +28,7 @@ struct Traits {
   bool asserts = false;       // checks something, returns nothing, must stay
   bool may_alias = false;     // the result may be (a view of) an argument although the schema does not say so
   bool stops_gradient = false;   // detach
+  bool takes_numbers = false;    // PyTorch takes a Python number where the schema says Tensor: x + 1
   bool of_sizes = false;      // gives a tensor's size, stride or offset as a number: an expression, once normalised
   Control control = Control::none;
 };

@@ -90,6 +90,7 @@ void register_arithmetic(Registry& ops) {
   ops.add(add, {
       .schema = "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
       .kind = Kind::pointwise,
+      .traits = {.takes_numbers = true},
       .scalar = scaled_sum,
       .vjp = [](Vjp& v) -> Grads { return {v.grad(0), scaled(v.grad(0), v, 2)}; },
       .promotes = 0b011,
@@ -104,6 +105,7 @@ void register_arithmetic(Registry& ops) {
   ops.add(sub, {
       .schema = "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
       .kind = Kind::pointwise,
+      .traits = {.takes_numbers = true},
       .meta = numeric_meta,
       .scalar = [](const Scalars& x) { return x.call.number(2) == 1 ? x[0] - x[1] : x[0] - x[1] * x[2]; },
       .vjp = [](Vjp& v) -> Grads { return {v.grad(0), v.needs(1) ? Grad(-scaled(v.grad(0), v, 2)) : Grad()}; },
@@ -128,6 +130,7 @@ void register_arithmetic(Registry& ops) {
   ops.add(mul, {
       .schema = "mul.Tensor(Tensor self, Tensor other) -> Tensor",
       .kind = Kind::pointwise,
+      .traits = {.takes_numbers = true},
       .scalar = product,
       .vjp = product_rule,
   });
@@ -140,6 +143,7 @@ void register_arithmetic(Registry& ops) {
   ops.add(div, {
       .schema = "div.Tensor(Tensor self, Tensor other) -> Tensor",
       .kind = Kind::pointwise,
+      .traits = {.takes_numbers = true},
       .scalar = [](const Scalars& x) { return x[0] / x[1]; },
       .vjp = quotient_rule,
       .promote = Promote::int_to_float,
@@ -154,6 +158,7 @@ void register_arithmetic(Registry& ops) {
   ops.add(div_mode, {
       .schema = "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
       .kind = Kind::pointwise,
+      .traits = {.takes_numbers = true},
       .meta = rounded_division_meta,
       .scalar = rounded_division,
       .vjp = rounded_quotient_rule,

@@ -30,8 +30,9 @@ const Op& Handle::op() const {
 }
 
 Results Handle::call(std::span<Given> args) const {
-  const Op& o = op();
-  return {dispatch(o, bind(o, args))};
+  CallArgs bound = bind(op(), args);
+  const Op& o = registry().for_numbers(op(), bound);
+  return {dispatch(o, std::move(bound))};
 }
 
 Results call_op(const Op& op, CallArgs args) { return {dispatch(op, std::move(args))}; }

@@ -71,6 +71,7 @@ void register_convert(Registry& ops) {
   ops.add(copy, {
       .schema = "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
       .kind = Kind::pointwise,
+      .traits = {.takes_numbers = true},
       .meta = [](MetaCall& m) -> Metas {
         broadcast(m.meta(0).sizes, m.is_tensor(1) ? m.meta(1).sizes : Sizes{}, m);
         TensorMeta out = like(m.meta(0), m.meta(0).sizes);

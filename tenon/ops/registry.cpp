@@ -153,6 +153,25 @@ const Op* Registry::derive_out(const std::string& name) const {
   return by_name_[name] = &ops_.back();
 }
 
+const Op& Registry::for_numbers(const Op& op, std::span<const CallArg> args) const {
+  auto stands_in = [&](size_t i) { return op.schema.args[i].type.kind == TypeKind::tensor && !op.schema.args[i].type.list && args[i].is_number(); };
+  bool any = false;
+  for (size_t i = 0; i < args.size(); ++i) any = any || stands_in(i);
+  if (!any || op.traits.takes_numbers) return op;
+  std::lock_guard lock(mutex_);
+  auto overloads = by_base_.find(text(op.schema.space(), "::", op.schema.base()));
+  if (overloads == by_base_.end()) return op;
+  for (const Op* other : overloads->second) {
+    bool fits = other->schema.args.size() == args.size();
+    for (size_t i = 0; fits && i < args.size(); ++i) {
+      TypeKind wanted = stands_in(i) ? TypeKind::scalar : op.schema.args[i].type.kind;
+      fits = other->schema.args[i].type.kind == wanted && other->schema.args[i].name == op.schema.args[i].name;
+    }
+    if (fits) return *other;
+  }
+  return op;
+}
+
 const Op* Registry::unknown(std::string_view target, const std::vector<std::string>& arg_names, size_t results) const {
   Op op;
   op.schema.name = canonical(target);

@@ -22,6 +22,9 @@ class Registry : public OpTable {
 
   const Op* find(std::string_view name) const override;
   const Op* unknown(std::string_view target, const std::vector<std::string>& arg_names, size_t results) const override;
+  /// The overload to call where numbers stand in slots for tensors: eq.Scalar for eq.Tensor(x, 1). The op itself where it takes
+  /// them, or where there is none.
+  const Op& for_numbers(const Op& op, std::span<const CallArg> args) const;
   std::vector<const Op*> all() const;   // registered ops, sorted by name; derived forms are not listed
 
  private:

@@ -51,7 +51,13 @@ CallResults Tracer::call(const Op& op, CallArgs args) {
   }
   Node node;
   node.op = &op;
-  for (const CallArg& a : args) node.args.push_back(arg(a));
+  for (size_t i = 0; i < args.size(); ++i) {
+    node.args.push_back(arg(args[i]));
+    // PyTorch takes numbers for tensors in a few ops only; elsewhere they become tensors.
+    const Type* slot = i < op.schema.args.size() ? &op.schema.args[i].type : nullptr;
+    if (slot && slot->kind == TypeKind::tensor && !slot->list && node.args[i].is_number() && !op.traits.takes_numbers && op.def)
+      node.args[i] = value(ArgsView(op, args).tensor(i));
+  }
   node.grad_enabled = grad_enabled();
   node.phase = phase;
   node.copy_of = copy_of;
