@@ -93,9 +93,12 @@ void lower_forward(Lower& l, Form f, bool updated) {
     l.copy(old_var, l.out(4));
     return;
   }
-  // What is remembered is the unbiased variance.
+  // What is remembered is the unbiased variance. Both parts are rounded to the dtype they are kept in.
   double momentum = l.number(at(f.momentum));
-  auto blend = [&](Expr fresh, Expr old) { return fresh * momentum + cast(old, fresh.type()) * (1 - momentum); };
+  DType kept = old_mean.dtype();
+  auto blend = [&](Expr fresh, Expr old) {
+    return loop::round_to(fresh * momentum, kept) + loop::round_to(cast(old, fresh.type()) * (1 - momentum), kept);
+  };
   l.tensor(l.out(3), [&](const Index& i) { return blend(mean.at(i), old_mean.at(i)); });
   l.tensor(l.out(4), [&](const Index& i) { return blend(variance.at(i) * (n() / (n() - 1)), old_var.at(i)); });
 }

@@ -5,6 +5,7 @@
 #include "tenon/ops/activation.h"
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
+#include "tenon/ops/elementwise.h"
 #include "tenon/ops/infer.h"
 #include "tenon/ops/known.h"
 #include "tenon/ops/reduce.h"
@@ -162,12 +163,6 @@ Grads logit_cross_entropy_rule(Vjp& v) {
     }
   }
   return out;
-}
-
-Expr soft_margin(Lower&, std::span<const Expr> x) { return loop::log1p(loop::exp(-x[1] * x[0])); }
-Expr soft_margin_slope(Lower&, std::span<const Expr> x) {
-  Expr z = loop::exp(-x[1] * x[0]);
-  return -x[1] * z / (z + 1.0);
 }
 
 // Both sides of a loss of the difference: the gradient for the target is the one with the sides exchanged.
@@ -395,16 +390,14 @@ void register_loss(Registry& ops) {
   });
   ops.add({
       .schema = "soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
-      .kind = Kind::reduction,
-      .meta = [](MetaCall& m) { return loss_meta(m, 0b11, 2); },
-      .lower = [](Lower& l) { lower_loss(l, 0b11, 2, soft_margin); },
+      .kind = Kind::composite,
+      .decompose = [](Build& b) -> Results { return {{CallArg(reduce_loss(log1p(exp(-b[0] * b[1])), b.constant(2), b))}}; },
       .vjp = [](Vjp& v) -> Grads { return {soft_margin_loss_backward(v.grad(0), v[0], v[1], v.arg(2))}; },
   });
   ops.add(soft_margin_loss_backward, {
       .schema = "soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
-      .meta = [](MetaCall& m) { return loss_gradient_meta(m, 0b110); },
-      .lower = [](Lower& l) { lower_loss_gradient(l, 0b110, 3, soft_margin_slope); },
-      .for_grad = [](Build& b) {
+      .kind = Kind::composite,
+      .decompose = [](Build& b) {
         Tensor z = exp(-b[2] * b[1]);
         return spread_slope(b, 3, -b[2] * z / (z + 1.0));
       },

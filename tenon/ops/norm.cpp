@@ -214,6 +214,20 @@ void lower_group_norm_gradient(Lower& l) {
     l.tensor(l.out(2), [&](const Index& i) { return l.sum(others, [&](const Index& r) { return cast(g.at(r.inserted(1, i[0])), type); }); });
 }
 
+// What the mean and the inverse deviation of each group give back: d mean = 1 / n, d rstd = -rstd³ * (x - mean) / n.
+Tensor statistics_gradient(const Vjp& v) {
+  SymInt n = sym::floor_div(v.integer(4), v.integer(6)) * v.integer(5);
+  Sizes rows = {v.integer(3), v.integer(6), n};
+  Tensor total;
+  if (v.grad(1)) total = expand(unsqueeze(div(v.grad(1), n), -1), rows);
+  if (v.grad(2)) {
+    Tensor rstd = v.out(2), centered = Tensor(reshape(v[0], rows)) - Tensor(unsqueeze(v.out(1), -1));
+    Tensor part = -centered * Tensor(unsqueeze(div(v.grad(2) * (rstd * rstd * rstd), n), -1));
+    total = total ? total + part : part;
+  }
+  return total ? Tensor(reshape(total, v[0].sizes())) : none;
+}
+
 Results only(const Tensor& t) { return {{CallArg(t)}}; }
 
 double machine_epsilon(DType dtype) {
@@ -326,10 +340,11 @@ void register_norm(Registry& ops) {
       },
       .lower = lower_group_norm,
       .vjp = [](Vjp& v) -> Grads {
-        if (!v.grad(0)) return {};
+        Tensor through_statistics = v.needs(0) ? statistics_gradient(v) : none;
+        if (!v.grad(0)) return {through_statistics};
         std::vector<bool> mask = {v.needs(0), v.needs(1), v.needs(2)};
         Results r = group_norm_backward(v.grad(0), v[0], v.out(1), v.out(2), v.arg(1), v.arg(3), v.arg(4), v.arg(5), v.arg(6), mask);
-        return {r[0], r[1], r[2]};
+        return {through_statistics ? r[0] + through_statistics : r[0], r[1], r[2]};
       },
   });
   ops.add(group_norm_backward, {
@@ -343,6 +358,17 @@ void register_norm(Registry& ops) {
         return masked_metas(m, 9, {out, parameter, parameter});
       },
       .lower = lower_group_norm_gradient,
+  });
+  ops.add({
+      .schema = "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) {   // slices whose norm is too large are scaled down to it
+        Tensor x = b[0];
+        b.require(x.rank() > 1, "expected at least 2 dimensions, got ", x.meta());
+        Tensor norms = norm_except(to(x, computable(x.dtype())), b.number(1), static_cast<int64_t>(b.dim(2, x.rank())));
+        Tensor factor = where(gt(norms, b.arg(3)), mul(reciprocal(norms + 1e-7), b.arg(3)), 1.0);
+        return only(x * to(factor, x.dtype()));
+      },
   });
   ops.add({
       .schema = "norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor",

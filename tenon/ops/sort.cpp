@@ -102,7 +102,7 @@ void lower_median(Lower& l, bool ignore_nan) {
   Ref place = l.temporary(DType::i64, reduced_sizes(x.sizes(), over.dims, true), [&](const Index& i) {
     Expr missing = l.sum({rows.length}, [&](const Index& r) { return cast(loop::is_nan(x.at(over.at(i, r))), Compute::i64); });
     if (!ignore_nan) return loop::select(missing > 0, n - missing, middle);
-    return loop::max(call(loop::Fn::floor_div, n - missing - 1, Expr(2)), l.constant(0, Compute::i64));
+    return loop::select(missing < n, call(loop::Fn::floor_div, n - missing - 1, Expr(2)), middle);
   });
   choose(l, rows, l.flag(2), [&](const Index& row) { return place.at(row); });
 }
