@@ -21,7 +21,8 @@ Tensor widths(const ArgsView& b, const Tensor& x, const Tensor& y, int64_t dim) 
     Sizes sizes(y.rank(), SymInt(1));
     if (x.rank() == 1) {
       SymInt n = y.size(dim);
-      b.require(!n.is_int() || !x.size(0).is_int() || n == x.size(0), "expected one point for each of the ", n, " values, got ", x.meta());
+      b.require(!n.is_int() || !x.size(0).is_int() || n == x.size(0), "expected one point for each of the ", n,
+                " values, got ", x.meta());
       sizes[normal_dim(dim, y.rank())] = x.size(0);
     } else {
       for (size_t i = 0; i < x.rank(); ++i) sizes[y.rank() - x.rank() + i] = x.sizes()[i];
@@ -32,7 +33,8 @@ Tensor widths(const ArgsView& b, const Tensor& x, const Tensor& y, int64_t dim) 
 }
 
 void require_numbers(const ArgsView& b) {
-  b.require(b[0].dtype() != DType::boolean && b[0].rank() > 0, "expected a tensor of numbers with dimensions, got ", b[0].meta());
+  b.require(b[0].dtype() != DType::boolean && b[0].rank() > 0, "expected a tensor of numbers with dimensions, got ",
+            b[0].meta());
 }
 
 Results nothing_along(const Tensor& y, int64_t dim) {

@@ -16,12 +16,15 @@ using loop::Expr;
 struct Samples {
   bool single;
   SymInt count, classes;
-  explicit Samples(const Sizes& sizes) : single(sizes.size() <= 1), count(single ? SymInt(1) : sizes[0]), classes(sizes.empty() ? SymInt(1) : sizes.back()) {}
+  explicit Samples(const Sizes& sizes)
+      : single(sizes.size() <= 1),
+        count(single ? SymInt(1) : sizes[0]),
+        classes(sizes.empty() ? SymInt(1) : sizes.back()) {}
   Index at(Ref x, Expr sample, Expr c) const {
     if (x.sizes().empty()) return {};
     return single ? Index{c} : Index{sample, c};
   }
-  Index of(Ref t, Expr sample) const { return t.sizes().empty() ? Index{} : Index{sample}; }   // one number per sample
+  Index of(Ref t, Expr sample) const { return t.sizes().empty() ? Index{} : Index{sample}; }  // one number per sample
   // The sample of a place in a tensor like the input.
   static Expr sample(const Index& i) { return i.size() < 2 ? Expr(0) : i[0]; }
 };
@@ -74,7 +77,8 @@ void lower_multi_margin_gradient(Lower& l) {
   Ref slopes = l.temporary(dtype, {samples.count, samples.classes}, [&](const Index& i) {
     Expr t = target.at(samples.of(target, i[0])), inside = t >= 0 && t < l.extent(samples.classes);
     Expr z = x.at(samples.at(x, i[0], i[1])) - x.at_if(inside, samples.at(x, i[0], t), 0.0) + l.number(4);
-    Expr slope = loop::select(z > 0, l.number(3) == 2 ? z * 2.0 : l.constant(1, type), 0.0) / cast(l.extent(samples.classes), type);
+    Expr slope = loop::select(z > 0, l.number(3) == 2 ? z * 2.0 : l.constant(1, type), 0.0) /
+                 cast(l.extent(samples.classes), type);
     if (l.given(5)) slope = slope * cast(l[5].at_if(inside, {t}, 0.0), type);
     return loop::select(i[1] == t, 0.0, slope);
   });
@@ -91,7 +95,7 @@ void lower_multi_margin_gradient(Lower& l) {
 
 // Targets of a sample are listed up to the first negative number.
 struct Listed {
-  Ref counts;   // [n, c]: whether entry c of the list counts
+  Ref counts;  // [n, c]: whether entry c of the list counts
   Listed(Lower& l, const Samples& samples, Ref target) {
     counts = l.temporary(DType::boolean, {samples.count, samples.classes}, [&](const Index& i) {
       return !l.reduce(loop::Combine::any, {samples.classes},
@@ -118,7 +122,8 @@ void lower_multilabel(Lower& l) {
   });
   Ref each = l.temporary(dtype, {samples.count}, [&](const Index& n) {
     Expr total = l.sum({samples.classes, samples.classes}, [&](const Index& r) {
-      Expr t = target.at(samples.at(target, n[0], r[0])), use = listed.counts.at({n[0], r[0]}) && t < l.extent(samples.classes);
+      Expr t = target.at(samples.at(target, n[0], r[0])),
+           use = listed.counts.at({n[0], r[0]}) && t < l.extent(samples.classes);
       Expr z = l.constant(1, type) - x.at_if(use, samples.at(x, n[0], t), 0.0) + x.at(samples.at(x, n[0], r[1]));
       return loop::select(use && !truth.at({n[0], r[1]}), loop::max(z, zero(l, z)), 0.0);
     });
@@ -134,26 +139,31 @@ void lower_multilabel_gradient(Lower& l) {
   Listed listed(l, samples, target);
   l.tensor([&](const Index& i) {
     Expr n = Samples::sample(i), c = i.empty() ? l.constant(0, Compute::i64) : i.back();
-    Expr total = l.sum({samples.classes, samples.classes}, [&](const Index& r) {   // a listed entry against another class
-      Expr t = target.at(samples.at(target, n, r[0])), use = listed.counts.at({n, r[0]}) && t < l.extent(samples.classes);
-      Expr other = is_target.at(samples.at(is_target, n, r[1])) == 0;
-      Expr z = l.constant(1, type) - x.at_if(use, samples.at(x, n, t), 0.0) + x.at(samples.at(x, n, r[1]));
-      Expr active = use && other && z > 0;
-      Expr up = loop::select(active && r[1] == c, l.constant(1, type), 0.0);
-      return up - loop::select(active && t == c, l.constant(1, type), 0.0);
-    });
+    Expr total =
+        l.sum({samples.classes, samples.classes}, [&](const Index& r) {  // a listed entry against another class
+          Expr t = target.at(samples.at(target, n, r[0])),
+               use = listed.counts.at({n, r[0]}) && t < l.extent(samples.classes);
+          Expr other = is_target.at(samples.at(is_target, n, r[1])) == 0;
+          Expr z = l.constant(1, type) - x.at_if(use, samples.at(x, n, t), 0.0) + x.at(samples.at(x, n, r[1]));
+          Expr active = use && other && z > 0;
+          Expr up = loop::select(active && r[1] == c, l.constant(1, type), 0.0);
+          return up - loop::select(active && t == c, l.constant(1, type), 0.0);
+        });
     Expr d = total / cast(l.extent(samples.classes), type) * cast(g.at(samples.of(g, n)), type);
     return l.constant(3) == 1 ? d / cast(l.extent(samples.count), type) : d;
   });
 }
 
-Sizes loss_sizes(const TensorMeta& x, int64_t reduction) { return reduction == 0 && x.rank() == 2 ? Sizes{x.sizes[0]} : Sizes{}; }
+Sizes loss_sizes(const TensorMeta& x, int64_t reduction) {
+  return reduction == 0 && x.rank() == 2 ? Sizes{x.sizes[0]} : Sizes{};
+}
 
 }  // namespace
 
 void register_loss_margin(Registry& ops) {
   ops.add({
-      .schema = "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor",
+      .schema = "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int "
+                "reduction=1) -> Tensor",
       .kind = Kind::reduction,
       .meta = [](MetaCall& m) -> Metas {
         require_samples(m, m.meta(0));
@@ -163,38 +173,45 @@ void register_loss_margin(Registry& ops) {
         return out;
       },
       .lower = lower_multi_margin,
-      .vjp = [](Vjp& v) -> Grads { return {multi_margin_backward(v.grad(0), v[0], v[1], v.arg(2), v.arg(3), v.arg(4), v.arg(5))}; },
+      .vjp = [](Vjp& v) -> Grads {
+        return {multi_margin_backward(v.grad(0), v[0], v[1], v.arg(2), v.arg(3), v.arg(4), v.arg(5))};
+      },
   });
   ops.add(multi_margin_backward, {
-      .schema = "multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, Scalar p, Scalar margin, Tensor? weight=None, int "
-                "reduction=1) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return like(m.meta(1), m.meta(1).sizes); },
-      .lower = lower_multi_margin_gradient,
-  });
+                                     .schema = "multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor "
+                                               "target, Scalar p, Scalar margin, Tensor? weight=None, int "
+                                               "reduction=1) -> Tensor",
+                                     .meta = [](MetaCall& m) -> Metas { return like(m.meta(1), m.meta(1).sizes); },
+                                     .lower = lower_multi_margin_gradient,
+                                 });
   ops.add({
       .schema = "multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) -> Results { return {{CallArg(multilabel_forward(b[0], b[1], b.arg(2))[0])}}; },
   });
-  ops.add(multilabel_forward, {
-      .schema = "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)",
-      .kind = Kind::reduction,
-      .meta = [](MetaCall& m) -> Metas {
-        require_samples(m, m.meta(0));
-        m.require(m.meta(1).rank() == m.meta(0).rank(), "target: expected as many dimensions as ", m.meta(0), ", got ", m.meta(1));
-        return {like(m.meta(0), loss_sizes(m.meta(0), m.constant(2))), like(m.meta(0), m.meta(1).sizes)};
-      },
-      .lower = lower_multilabel,
-      .vjp = [](Vjp& v) -> Grads {
-        if (!v.grad(0)) return {};
-        return {multilabel_backward(v.grad(0), v[0], v[1], v.arg(2), v.out(1))};
-      },
-  });
+  ops.add(multilabel_forward,
+          {
+              .schema = "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, "
+                        "Tensor is_target)",
+              .kind = Kind::reduction,
+              .meta = [](MetaCall& m) -> Metas {
+                require_samples(m, m.meta(0));
+                m.require(m.meta(1).rank() == m.meta(0).rank(), "target: expected as many dimensions as ", m.meta(0),
+                          ", got ", m.meta(1));
+                return {like(m.meta(0), loss_sizes(m.meta(0), m.constant(2))), like(m.meta(0), m.meta(1).sizes)};
+              },
+              .lower = lower_multilabel,
+              .vjp = [](Vjp& v) -> Grads {
+                if (!v.grad(0)) return {};
+                return {multilabel_backward(v.grad(0), v[0], v[1], v.arg(2), v.out(1))};
+              },
+          });
   ops.add(multilabel_backward, {
-      .schema = "multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, Tensor is_target) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return like(m.meta(1), m.meta(1).sizes); },
-      .lower = lower_multilabel_gradient,
-  });
+                                   .schema = "multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor "
+                                             "target, int reduction, Tensor is_target) -> Tensor",
+                                   .meta = [](MetaCall& m) -> Metas { return like(m.meta(1), m.meta(1).sizes); },
+                                   .lower = lower_multilabel_gradient,
+                               });
 }
 
 }  // namespace tenon

@@ -12,18 +12,20 @@
 namespace tenon {
 namespace {
 
-// Rows are sorted; each quantile is read at a rank between two elements. NaN sorts last: a row with one has NaN for every
-// quantile, or NaNs are left out of the count.
+// Rows are sorted; each quantile is read at a rank between two elements. NaN sorts last: a row with one has NaN for
+// every quantile, or NaNs are left out of the count.
 Results quantiles(Build& b, const Tensor& q, bool ignore_nan) {
   Tensor x = b[0];
   b.require(x.dtype() == DType::f32 || x.dtype() == DType::f64, "expected a tensor of f32 or f64, got ", x.meta());
-  b.require(q.rank() <= 1 && q.dtype() == x.dtype(), "q: expected a number or a row of dtype ", x.dtype(), ", got ", q.meta());
+  b.require(q.rank() <= 1 && q.dtype() == x.dtype(), "q: expected a number or a row of dtype ", x.dtype(), ", got ",
+            q.meta());
   const std::string& how = b.string(4);
   b.require(how == "linear" || how == "lower" || how == "higher" || how == "midpoint" || how == "nearest",
             "interpolation: expected linear, lower, higher, midpoint or nearest, got ", quoted(how));
   bool all = !b.given(2), keepdim = b.flag(3);
   size_t rank = x.rank(), dim = all ? 0 : b.dim(2, rank);
-  Tensor rows = all || rank == 0 ? Tensor(reshape(x, Sizes{x.numel()})) : Tensor(movedim(x, Sizes{SymInt(static_cast<int64_t>(dim))}, Sizes{SymInt(-1)}));
+  Tensor rows = all || rank == 0 ? Tensor(reshape(x, Sizes{x.numel()}))
+                                 : Tensor(movedim(x, Sizes{SymInt(static_cast<int64_t>(dim))}, Sizes{SymInt(-1)}));
   SymInt n = rows.size(-1);
   b.require(!(n == SymInt(0)), "there is no quantile of no elements, got ", x.meta());
 
@@ -42,7 +44,8 @@ Results quantiles(Build& b, const Tensor& q, bool ignore_nan) {
   Tensor values = gather(sorted, -1, below);
   if (how == "linear" || how == "midpoint") {
     Tensor above = gather(sorted, -1, to(ceil(ranks), DType::i64));
-    values = how == "midpoint" ? values + (above - values) * 0.5 : Tensor(lerp(values, above, ranks - to(below, x.dtype())));
+    values =
+        how == "midpoint" ? values + (above - values) * 0.5 : Tensor(lerp(values, above, ranks - to(below, x.dtype())));
   }
   values = q.rank() == 0 ? Tensor(select(values, -1, 0)) : Tensor(movedim(values, Sizes{SymInt(-1)}, Sizes{SymInt(0)}));
   if (keepdim) {
@@ -63,22 +66,26 @@ Tensor number(Build& b) {
 
 void register_quantile(Registry& ops) {
   ops.add({
-      .schema = "quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor",
+      .schema = "quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") "
+                "-> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) { return quantiles(b, b[1], false); },
   });
   ops.add({
-      .schema = "quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor",
+      .schema = "quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str "
+                "interpolation=\"linear\") -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) { return quantiles(b, number(b), false); },
   });
   ops.add({
-      .schema = "nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor",
+      .schema = "nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str "
+                "interpolation=\"linear\") -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) { return quantiles(b, b[1], true); },
   });
   ops.add({
-      .schema = "nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor",
+      .schema = "nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str "
+                "interpolation=\"linear\") -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) { return quantiles(b, number(b), true); },
   });
