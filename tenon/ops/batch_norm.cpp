@@ -21,7 +21,8 @@ using loop::Expr;
 struct Form {
   int weight = 1, bias = 2, running_mean, running_var, training, momentum, eps;
 };
-constexpr Form with_stats{1, 2, 3, 4, 5, 6, 7}, without_training{1, 2, 3, 4, -1, 5, 6}, without_stats{1, 2, -1, -1, 3, 4, 5};
+constexpr Form with_stats{1, 2, 3, 4, 5, 6, 7}, without_training{1, 2, 3, 4, -1, 5, 6},
+    without_stats{1, 2, -1, -1, 3, 4, 5};
 
 size_t at(int position) { return static_cast<size_t>(position); }
 bool trains(const ArgsView& call, Form f) { return f.training >= 0 && call.flag(at(f.training)); }
@@ -33,9 +34,12 @@ Metas forward_meta(const ArgsView& m, Form f, bool updated) {
   DType dtype = f.running_mean >= 0 ? statistics_dtype(m, 0, {1, 2, 3, 4}) : statistics_dtype(m, 0, {1, 2});
   for (int p : {f.weight, f.bias, f.running_mean, f.running_var})
     if (p >= 0 && m.given(at(p)))
-      m.require(m.meta(at(p)).rank() == 1 && !(m.meta(at(p)).sizes[0].is_int() && x.sizes[1].is_int() && m.meta(at(p)).sizes[0] != x.sizes[1]),
-                m.op.schema.args[at(p)].name, ": expected ", x.sizes[1], " numbers, one per channel, got ", m.meta(at(p)));
-  TensorMeta out = like(x, x.sizes), saved = like(x, {trains(m, f) || f.running_mean < 0 ? x.sizes[1] : SymInt(0)}, dtype);
+      m.require(m.meta(at(p)).rank() == 1 &&
+                    !(m.meta(at(p)).sizes[0].is_int() && x.sizes[1].is_int() && m.meta(at(p)).sizes[0] != x.sizes[1]),
+                m.op.schema.args[at(p)].name, ": expected ", x.sizes[1], " numbers, one per channel, got ",
+                m.meta(at(p)));
+  TensorMeta out = like(x, x.sizes),
+             saved = like(x, {trains(m, f) || f.running_mean < 0 ? x.sizes[1] : SymInt(0)}, dtype);
   out.strides = normalised_strides(x);
   if (!updated) return {out, saved, saved};
   TensorMeta mean = like(m.meta(at(f.running_mean)), m.meta(at(f.running_mean)).sizes);
@@ -65,9 +69,9 @@ void lower_forward(Lower& l, Form f, bool updated) {
     });
     variance = l.temporary(dtype, channels, [&](const Index& i) {
       return l.sum(extents, [&](const Index& r) {
-               Expr d = x.at(r.inserted(1, i[0])) - mean.at(i);
-               return d * d;
-             }) / n();
+        Expr d = x.at(r.inserted(1, i[0])) - mean.at(i);
+        return d * d;
+      }) / n();
     });
   } else {
     mean = l[at(f.running_mean)];
@@ -100,7 +104,8 @@ void lower_forward(Lower& l, Form f, bool updated) {
   l.tensor(l.out(4), [&](const Index& i) { return blend(variance.at(i) * (n() / (n() - 1)), old_var.at(i)); });
 }
 
-// With c = x - mean: dx = w * invstd * (g - mean(g) - c * invstd² * mean(g * c)); with fixed statistics only the first term.
+// With c = x - mean: dx = w * invstd * (g - mean(g) - c * invstd² * mean(g * c)); with fixed statistics only the first
+// term.
 void lower_gradient(Lower& l) {
   Ref g = l[0], x = l[1];
   bool train = l.flag(7);
@@ -112,11 +117,13 @@ void lower_gradient(Lower& l) {
     return l.constant(1, type) / loop::sqrt(cast(l[4].at(i), type) + l.number(8));
   });
   auto centered = [&](const Index& i) { return x.at(i) - cast(mean.at({i[1]}), type); };
-  Ref a = l.temporary(dtype, channels), b = l.temporary(dtype, channels);   // sum(g), sum(g * c)
+  Ref a = l.temporary(dtype, channels), b = l.temporary(dtype, channels);  // sum(g), sum(g * c)
   if (train || l.wants(1) || l.wants(2))
     l.stage(channels, [&](const Index& i) {
       l.store(a, i, l.sum(extents, [&](const Index& r) { return cast(g.at(r.inserted(1, i[0])), type); }));
-      l.store(b, i, l.sum(extents, [&](const Index& r) { return cast(g.at(r.inserted(1, i[0])), type) * centered(r.inserted(1, i[0])); }));
+      l.store(b, i, l.sum(extents, [&](const Index& r) {
+        return cast(g.at(r.inserted(1, i[0])), type) * centered(r.inserted(1, i[0]));
+      }));
     });
   if (l.wants(0))
     l.tensor(l.out(0), [&](const Index& i) {
@@ -134,7 +141,8 @@ Grads forward_rule(Vjp& v, Form f) {
   if (!v.grad(0)) return {};
   bool batch = trains(v, f) || f.running_mean < 0;
   std::vector<bool> mask = {v.needs(0), v.needs(1), v.needs(2)};
-  CallArg mean = f.running_mean >= 0 ? v.arg(at(f.running_mean)) : CallArg(), var = f.running_var >= 0 ? v.arg(at(f.running_var)) : CallArg();
+  CallArg mean = f.running_mean >= 0 ? v.arg(at(f.running_mean)) : CallArg(),
+          var = f.running_var >= 0 ? v.arg(at(f.running_var)) : CallArg();
   Results r = backward(v.grad(0), v[0], v.arg(1), mean, var, v.out(1), v.out(2), batch, v.arg(at(f.eps)), mask);
   return {r[0], r[1], r[2]};
 }
@@ -145,8 +153,8 @@ void write(const Tensor& to, const Tensor& value) {
 }
 
 // Out, saved mean and saved inverse deviation; running statistics, where there are any, are written.
-Results normalised(const ArgsView& b, const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var, bool training,
-                   double momentum, double eps) {
+Results normalised(const ArgsView& b, const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& mean,
+                   const Tensor& var, bool training, double momentum, double eps) {
   if (!training) {
     b.require(mean && var, "running_mean and running_var are needed where training is False");
     return no_training(x, weight, bias, mean, var, momentum, eps);
@@ -169,7 +177,9 @@ Results instance_normalised(Build& b) {
   bool input_stats = b.flag(5);
   b.require(input_stats || (mean && var), "running_mean and running_var are needed where use_input_stats is False");
   SymInt n = x.size(0), c = x.size(1);
-  auto repeated = [&](const Tensor& t) -> Tensor { return t ? Tensor(reshape(expand(t, Sizes{n, c}), Sizes{n * c})) : none; };
+  auto repeated = [&](const Tensor& t) -> Tensor {
+    return t ? Tensor(reshape(expand(t, Sizes{n, c}), Sizes{n * c})) : none;
+  };
   Sizes flat = x.sizes();
   flat[0] = 1;
   flat[1] = n * c;
@@ -187,98 +197,121 @@ Results instance_normalised(Build& b) {
   return view(y, x.sizes());
 }
 
-Tensor no_reserve(const Tensor& x) { return full(Sizes{SymInt(0)}, 0, kw("dtype", DType::u8), kw("device", x.meta().device)); }
+Tensor no_reserve(const Tensor& x) {
+  return full(Sizes{SymInt(0)}, 0, kw("dtype", DType::u8), kw("device", x.meta().device));
+}
 
 }  // namespace
 
 void register_batch_norm(Registry& ops) {
   // Running statistics are written although the schema does not say so: the op is expanded wherever writes matter.
-  ops.add(batch_norm, {
-      .schema = "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float "
-                "momentum, float eps, bool cudnn_enabled) -> Tensor",
-      .kind = Kind::composite,
-      .traits = {.may_alias = true},
-      .decompose = [](Build& b) {
-        if (b[0].rank() == 1 && b[0].size(0) == SymInt(0)) return clone(b[0]);   // nothing to normalise, whatever its dims
-        return only(normalised(b, b[0], b[1], b[2], b[3], b[4], b.flag(5), b.number(6), b.number(7))[0]);
-      },
-  });
+  ops.add(batch_norm,
+          {
+              .schema = "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
+                        "running_var, bool training, float "
+                        "momentum, float eps, bool cudnn_enabled) -> Tensor",
+              .kind = Kind::composite,
+              .traits = {.may_alias = true},
+              .decompose =
+                  [](Build& b) {
+                    if (b[0].rank() == 1 && b[0].size(0) == SymInt(0))
+                      return clone(b[0]);  // nothing to normalise, whatever its dims
+                    return only(normalised(b, b[0], b[1], b[2], b[3], b[4], b.flag(5), b.number(6), b.number(7))[0]);
+                  },
+          });
   ops.add(functional, {
-      .schema = "_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, bool "
-                "training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)",
-      .kind = Kind::reduction,
-      .meta = [](MetaCall& m) { return forward_meta(m, with_stats, true); },
-      .lower = [](Lower& l) { lower_forward(l, with_stats, true); },
-      .vjp = [](Vjp& v) { return forward_rule(v, with_stats); },
-  });
+                          .schema = "_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, "
+                                    "Tensor running_mean, Tensor running_var, bool "
+                                    "training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor "
+                                    "running_mean_out, Tensor running_var_out)",
+                          .kind = Kind::reduction,
+                          .meta = [](MetaCall& m) { return forward_meta(m, with_stats, true); },
+                          .lower = [](Lower& l) { lower_forward(l, with_stats, true); },
+                          .vjp = [](Vjp& v) { return forward_rule(v, with_stats); },
+                      });
   ops.add(no_training, {
-      .schema = "_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float "
-                "momentum, float eps) -> (Tensor, Tensor, Tensor)",
-      .kind = Kind::reduction,
-      .meta = [](MetaCall& m) { return forward_meta(m, without_training, false); },
-      .lower = [](Lower& l) { lower_forward(l, without_training, false); },
-      .vjp = [](Vjp& v) { return forward_rule(v, without_training); },
-  });
+                           .schema = "_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, "
+                                     "Tensor running_mean, Tensor running_var, float "
+                                     "momentum, float eps) -> (Tensor, Tensor, Tensor)",
+                           .kind = Kind::reduction,
+                           .meta = [](MetaCall& m) { return forward_meta(m, without_training, false); },
+                           .lower = [](Lower& l) { lower_forward(l, without_training, false); },
+                           .vjp = [](Vjp& v) { return forward_rule(v, without_training); },
+                       });
   ops.add(no_stats, {
-      .schema = "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) -> "
-                "(Tensor, Tensor, Tensor)",
-      .kind = Kind::reduction,
-      .meta = [](MetaCall& m) { return forward_meta(m, without_stats, false); },
-      .lower = [](Lower& l) { lower_forward(l, without_stats, false); },
-      .vjp = [](Vjp& v) { return forward_rule(v, without_stats); },
-  });
+                        .schema = "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool "
+                                  "training, float momentum, float eps) -> "
+                                  "(Tensor, Tensor, Tensor)",
+                        .kind = Kind::reduction,
+                        .meta = [](MetaCall& m) { return forward_meta(m, without_stats, false); },
+                        .lower = [](Lower& l) { lower_forward(l, without_stats, false); },
+                        .vjp = [](Vjp& v) { return forward_rule(v, without_stats); },
+                    });
   ops.add({
-      .schema = "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, bool "
+      .schema = "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, "
+                "Tensor(b!) running_var, bool "
                 "training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
       .kind = Kind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return normalised(b, b[0], b[1], b[2], b[3], b[4], b.flag(5), b.number(6), b.number(7)); },
+      .decompose =
+          [](Build& b) { return normalised(b, b[0], b[1], b[2], b[3], b[4], b.flag(5), b.number(6), b.number(7)); },
   });
   ops.add({
-      .schema = "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float "
+      .schema = "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
+                "running_var, bool training, float "
                 "momentum, float eps) -> (Tensor, Tensor, Tensor)",
       .kind = Kind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return normalised(b, b[0], b[1], b[2], b[3], b[4], b.flag(5), b.number(6), b.number(7)); },
+      .decompose =
+          [](Build& b) { return normalised(b, b[0], b[1], b[2], b[3], b[4], b.flag(5), b.number(6), b.number(7)); },
   });
   ops.add({
-      .schema = "_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, float "
+      .schema = "_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, "
+                "Tensor(b!) running_var, float "
                 "momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
       .kind = Kind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) {
-        Results r = normalised(b, b[0], b[1], b[2], b[3], b[4], true, b.number(5), b.number(6));
-        r.values.emplace_back(no_reserve(b[0]));
-        return r;
-      },
+      .decompose =
+          [](Build& b) {
+            Results r = normalised(b, b[0], b[1], b[2], b[3], b[4], true, b.number(5), b.number(6));
+            r.values.emplace_back(no_reserve(b[0]));
+            return r;
+          },
   });
   ops.add({
-      .schema = "_batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, float momentum, float "
+      .schema = "_batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
+                "running_var, float momentum, float "
                 "eps) -> (Tensor, Tensor, Tensor, Tensor)",
       .kind = Kind::composite,
-      .decompose = [](Build& b) {
-        Results r = normalised(b, b[0], b[1], b[2], b[3], b[4], false, b.number(5), b.number(6));
-        r.values.emplace_back(no_reserve(b[0]));
-        return r;
-      },
+      .decompose =
+          [](Build& b) {
+            Results r = normalised(b, b[0], b[1], b[2], b[3], b[4], false, b.number(5), b.number(6));
+            r.values.emplace_back(no_reserve(b[0]));
+            return r;
+          },
   });
-  ops.add(backward, {
-      .schema = "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, Tensor? "
-                "save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-      .kind = Kind::reduction,
-      .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta& x = m.meta(1);
-        m.require(m.flag(7) ? m.given(5) && m.given(6) : m.given(3) && m.given(4), "expected ", m.flag(7) ? "saved" : "running",
-                  " statistics where train is ", m.flag(7) ? "True" : "False");
-        TensorMeta out = like(x, x.sizes);
-        out.strides = normalised_strides(x);
-        TensorMeta parameter = like(x, {x.sizes[1]}, m.given(2) ? m.meta(2).dtype : x.dtype);
-        return masked_metas(m, 9, {out, parameter, parameter});
-      },
-      .lower = lower_gradient,
-  });
+  ops.add(
+      backward,
+      {
+          .schema =
+              "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? "
+              "running_var, Tensor? "
+              "save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+          .kind = Kind::reduction,
+          .meta = [](MetaCall& m) -> Metas {
+            const TensorMeta& x = m.meta(1);
+            m.require(m.flag(7) ? m.given(5) && m.given(6) : m.given(3) && m.given(4), "expected ",
+                      m.flag(7) ? "saved" : "running", " statistics where train is ", m.flag(7) ? "True" : "False");
+            TensorMeta out = like(x, x.sizes);
+            out.strides = normalised_strides(x);
+            TensorMeta parameter = like(x, {x.sizes[1]}, m.given(2) ? m.meta(2).dtype : x.dtype);
+            return masked_metas(m, 9, {out, parameter, parameter});
+          },
+          .lower = lower_gradient,
+      });
   ops.add({
-      .schema = "instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float "
+      .schema = "instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
+                "bool use_input_stats, float "
                 "momentum, float eps, bool cudnn_enabled) -> Tensor",
       .kind = Kind::composite,
       .traits = {.may_alias = true},

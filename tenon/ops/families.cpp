@@ -17,8 +17,10 @@ void register_families(Registry& ops) {
   register_elementwise_pairs(ops);
   register_fill(ops);
   register_index(ops);
+  register_integral(ops);
   register_logic(ops);
   register_loss(ops);
+  register_loss_margin(ops);
   register_masked(ops);
   register_matmul(ops);
   register_norm(ops);
@@ -26,6 +28,7 @@ void register_families(Registry& ops) {
   register_pool(ops);
   register_pool_adaptive(ops);
   register_products(ops);
+  register_quantile(ops);
   register_random(ops);
   register_random_distributions(ops);
   register_rearrange(ops);

@@ -5,6 +5,7 @@
 #include "tenon/ops/activation.h"
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
+#include "tenon/ops/elementwise.h"
 #include "tenon/ops/infer.h"
 #include "tenon/ops/known.h"
 #include "tenon/ops/reduce.h"
@@ -13,7 +14,8 @@
 namespace tenon {
 
 Handle nll_loss_forward, nll_loss2d_forward, mse_loss;
-static Handle nll_loss_backward, nll_loss2d_backward, mse_loss_backward, smooth_l1_loss_backward, huber_loss_backward, bce_backward, soft_margin_loss_backward;
+static Handle nll_loss_backward, nll_loss2d_backward, mse_loss_backward, smooth_l1_loss_backward, huber_loss_backward,
+    bce_backward, soft_margin_loss_backward;
 
 Tensor reduce_loss(const Tensor& loss, int64_t reduction, const ArgsView& call) {
   call.require(reduction >= 0 && reduction <= 2, "reduction: expected 0 (none), 1 (mean) or 2 (sum), got ", reduction);
@@ -132,7 +134,9 @@ Expr cross_entropy_slope(Lower& l, std::span<const Expr> x) {
   return x[2].arena ? slope * x[2] : slope;
 }
 
-Expr logarithm_of_sigmoid(Lower& l, Expr x) { return loop::min(x, l.constant(0, x.type())) - loop::log1p(loop::exp(-loop::abs(x))); }
+Expr logarithm_of_sigmoid(Lower& l, Expr x) {
+  return loop::min(x, l.constant(0, x.type())) - loop::log1p(loop::exp(-loop::abs(x)));
+}
 
 // (1 - t) * x - (1 + (p - 1) * t) * log(sigmoid(x)), weighted.
 Expr logit_cross_entropy(Lower& l, std::span<const Expr> x) {
@@ -164,12 +168,6 @@ Grads logit_cross_entropy_rule(Vjp& v) {
   return out;
 }
 
-Expr soft_margin(Lower&, std::span<const Expr> x) { return loop::log1p(loop::exp(-x[1] * x[0])); }
-Expr soft_margin_slope(Lower&, std::span<const Expr> x) {
-  Expr z = loop::exp(-x[1] * x[0]);
-  return -x[1] * z / (z + 1.0);
-}
-
 // Both sides of a loss of the difference: the gradient for the target is the one with the sides exchanged.
 Grads difference_rule(Vjp& v, const Handle& gradient, size_t reduction, int extra = -1) {
   auto side = [&](const Tensor& a, const Tensor& b) -> Grad {
@@ -187,7 +185,7 @@ Results spread_slope(Build& b, size_t reduction, const Tensor& slope) {
 
 // Log probabilities [c], [n, c] or [n, c, ...] and the classes that are true.
 struct Classes {
-  size_t dim;        // where the classes are
+  size_t dim;  // where the classes are
   SymInt classes;
   SymInt ignored;
   Classes(const ArgsView& call, const Sizes& sizes, size_t ignore_index)
@@ -197,7 +195,8 @@ struct Classes {
 Metas class_loss_meta(MetaCall& m, bool pictures) {
   const TensorMeta &x = m.meta(0), &t = m.meta(1);
   m.require(is_floating(x.dtype), "expected floating point log probabilities, got ", x);
-  m.require(pictures ? x.rank() == 4 : x.rank() == 1 || x.rank() == 2, "expected an input of ", pictures ? "4" : "1 or 2", " dimensions, got ", x);
+  m.require(pictures ? x.rank() == 4 : x.rank() == 1 || x.rank() == 2, "expected an input of ",
+            pictures ? "4" : "1 or 2", " dimensions, got ", x);
   Classes classes(m, x.sizes, 4);
   Sizes sizes = x.sizes;
   sizes.erase(classes.dim);
@@ -207,7 +206,9 @@ Metas class_loss_meta(MetaCall& m, bool pictures) {
   fits = fits || (x.rank() == 1 && t.rank() == 1 && !surely(sym::ne(t.sizes[0], 1)));
   m.require(fits, "target: expected sizes ", sizes, " beside an input ", x, ", got ", t);
   m.require(t.dtype == DType::i64 || t.dtype == DType::u8, "target: expected classes of dtype i64, got ", t);
-  if (m.given(2)) m.require(m.meta(2).rank() == 1 && !surely(sym::ne(m.meta(2).sizes[0], classes.classes)), "weight: expected ", classes.classes, " numbers, got ", m.meta(2));
+  if (m.given(2))
+    m.require(m.meta(2).rank() == 1 && !surely(sym::ne(m.meta(2).sizes[0], classes.classes)), "weight: expected ",
+              classes.classes, " numbers, got ", m.meta(2));
   return {m.constant(3) == 0 ? like(x, sizes) : like(x, {}), like(x, {})};
 }
 
@@ -253,7 +254,9 @@ void lower_class_loss_gradient(Lower& l) {
   l.tensor([&](const Index& i) {
     Index place = i.without(classes.dim);
     Expr t = target.at(single ? Index(target.sizes().size(), Expr(0)) : place), c = i[classes.dim];
-    Expr d = cast(g.at(each ? (g.sizes().size() == place.size() ? place : Index(g.sizes().size(), Expr(0))) : Index(g.sizes().size(), Expr(0))), type);
+    Expr d = cast(g.at(each ? (g.sizes().size() == place.size() ? place : Index(g.sizes().size(), Expr(0)))
+                            : Index(g.sizes().size(), Expr(0))),
+                  type);
     if (average) d = d / cast(l[6].at(Index(l[6].sizes().size(), Expr(0))), type);
     if (l.given(3)) d = d * cast(l[3].at({c}), type);
     return loop::select(t == c && t != l.extent(classes.ignored), -d, 0.0);
@@ -269,96 +272,115 @@ Grads class_loss_rule(Vjp& v, const Handle& gradient) {
 
 void register_loss(Registry& ops) {
   ops.add(nll_loss_forward, {
-      .schema = "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor "
-                "total_weight)",
-      .kind = Kind::reduction,
-      .meta = [](MetaCall& m) { return class_loss_meta(m, false); },
-      .lower = lower_class_loss,
-      .vjp = [](Vjp& v) { return class_loss_rule(v, nll_loss_backward); },
-  });
+                                .schema = "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, "
+                                          "SymInt ignore_index) -> (Tensor output, Tensor "
+                                          "total_weight)",
+                                .kind = Kind::reduction,
+                                .meta = [](MetaCall& m) { return class_loss_meta(m, false); },
+                                .lower = lower_class_loss,
+                                .vjp = [](Vjp& v) { return class_loss_rule(v, nll_loss_backward); },
+                            });
   ops.add(nll_loss2d_forward, {
-      .schema = "nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor "
-                "total_weight)",
-      .kind = Kind::reduction,
-      .meta = [](MetaCall& m) { return class_loss_meta(m, true); },
-      .lower = lower_class_loss,
-      .vjp = [](Vjp& v) { return class_loss_rule(v, nll_loss2d_backward); },
-  });
+                                  .schema = "nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int "
+                                            "reduction, SymInt ignore_index) -> (Tensor output, Tensor "
+                                            "total_weight)",
+                                  .kind = Kind::reduction,
+                                  .meta = [](MetaCall& m) { return class_loss_meta(m, true); },
+                                  .lower = lower_class_loss,
+                                  .vjp = [](Vjp& v) { return class_loss_rule(v, nll_loss2d_backward); },
+                              });
   ops.add(nll_loss_backward, {
-      .schema = "nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor "
-                "total_weight) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return like(m.meta(1), m.meta(1).sizes); },
-      .lower = lower_class_loss_gradient,
-      .vjp = [](Vjp& v) -> Grads {
-        return {nll_loss_forward(v.grad(0), v[2], v.arg(3), v.arg(4), v.arg(5))[0]};
-      },
-  });
+                                 .schema = "nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? "
+                                           "weight, int reduction, SymInt ignore_index, Tensor "
+                                           "total_weight) -> Tensor",
+                                 .meta = [](MetaCall& m) -> Metas { return like(m.meta(1), m.meta(1).sizes); },
+                                 .lower = lower_class_loss_gradient,
+                                 .vjp = [](Vjp& v) -> Grads {
+                                   return {nll_loss_forward(v.grad(0), v[2], v.arg(3), v.arg(4), v.arg(5))[0]};
+                                 },
+                             });
   ops.add(nll_loss2d_backward, {
-      .schema = "nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor "
-                "total_weight) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return like(m.meta(1), m.meta(1).sizes); },
-      .lower = lower_class_loss_gradient,
-      .vjp = [](Vjp& v) -> Grads {
-        return {nll_loss2d_forward(v.grad(0), v[2], v.arg(3), v.arg(4), v.arg(5))[0]};
-      },
-  });
+                                   .schema = "nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, "
+                                             "Tensor? weight, int reduction, SymInt ignore_index, Tensor "
+                                             "total_weight) -> Tensor",
+                                   .meta = [](MetaCall& m) -> Metas { return like(m.meta(1), m.meta(1).sizes); },
+                                   .lower = lower_class_loss_gradient,
+                                   .vjp = [](Vjp& v) -> Grads {
+                                     return {nll_loss2d_forward(v.grad(0), v[2], v.arg(3), v.arg(4), v.arg(5))[0]};
+                                   },
+                               });
   ops.add(mse_loss, {
-      .schema = "mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
-      .kind = Kind::reduction,
-      .meta = [](MetaCall& m) { return loss_meta(m, 0b11, 2); },
-      .lower = [](Lower& l) {
-        lower_loss(l, 0b11, 2, [](Lower&, std::span<const Expr> x) {
-          Expr d = x[0] - x[1];
-          return d * d;
-        });
-      },
-      .vjp = [](Vjp& v) { return difference_rule(v, mse_loss_backward, 2); },
-  });
-  ops.add(mse_loss_backward, {
-      .schema = "mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
-      .meta = [](MetaCall& m) { return loss_gradient_meta(m, 0b110); },
-      .lower = [](Lower& l) { lower_loss_gradient(l, 0b110, 3, [](Lower&, std::span<const Expr> x) { return (x[0] - x[1]) * 2.0; }); },
-      .for_grad = [](Build& b) { return spread_slope(b, 3, (b[1] - b[2]) * 2.0); },
-  });
+                        .schema = "mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+                        .kind = Kind::reduction,
+                        .meta = [](MetaCall& m) { return loss_meta(m, 0b11, 2); },
+                        .lower =
+                            [](Lower& l) {
+                              lower_loss(l, 0b11, 2, [](Lower&, std::span<const Expr> x) {
+                                Expr d = x[0] - x[1];
+                                return d * d;
+                              });
+                            },
+                        .vjp = [](Vjp& v) { return difference_rule(v, mse_loss_backward, 2); },
+                    });
+  ops.add(mse_loss_backward,
+          {
+              .schema = "mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
+              .meta = [](MetaCall& m) { return loss_gradient_meta(m, 0b110); },
+              .lower =
+                  [](Lower& l) {
+                    lower_loss_gradient(l, 0b110, 3,
+                                        [](Lower&, std::span<const Expr> x) { return (x[0] - x[1]) * 2.0; });
+                  },
+              .for_grad = [](Build& b) { return spread_slope(b, 3, (b[1] - b[2]) * 2.0); },
+          });
   ops.add({
       .schema = "smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor",
       .kind = Kind::reduction,
-      .meta = [](MetaCall& m) {
-        m.require(m.number(3) >= 0, "beta: expected a number that is not negative, got ", m.number(3));
-        return loss_meta(m, 0b11, 2);
-      },
+      .meta =
+          [](MetaCall& m) {
+            m.require(m.number(3) >= 0, "beta: expected a number that is not negative, got ", m.number(3));
+            return loss_meta(m, 0b11, 2);
+          },
       .lower = [](Lower& l) { lower_loss(l, 0b11, 2, smooth_l1); },
       .vjp = [](Vjp& v) { return difference_rule(v, smooth_l1_loss_backward, 2, 3); },
   });
-  ops.add(smooth_l1_loss_backward, {
-      .schema = "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor",
-      .meta = [](MetaCall& m) { return loss_gradient_meta(m, 0b110); },
-      .lower = [](Lower& l) { lower_loss_gradient(l, 0b110, 3, smooth_l1_slope); },
-      .for_grad = [](Build& b) {
-        Tensor d = b[1] - b[2];
-        double beta = b.number(4);
-        return spread_slope(b, 3, beta == 0 ? Tensor(sign(d)) : Tensor(where(ge(abs(d), beta), sign(d), d / beta)));
-      },
-  });
+  ops.add(smooth_l1_loss_backward,
+          {
+              .schema = "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float "
+                        "beta) -> Tensor",
+              .meta = [](MetaCall& m) { return loss_gradient_meta(m, 0b110); },
+              .lower = [](Lower& l) { lower_loss_gradient(l, 0b110, 3, smooth_l1_slope); },
+              .for_grad =
+                  [](Build& b) {
+                    Tensor d = b[1] - b[2];
+                    double beta = b.number(4);
+                    return spread_slope(
+                        b, 3, beta == 0 ? Tensor(sign(d)) : Tensor(where(ge(abs(d), beta), sign(d), d / beta)));
+                  },
+          });
   ops.add({
       .schema = "huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor",
       .kind = Kind::reduction,
-      .meta = [](MetaCall& m) {
-        m.require(m.number(3) > 0, "delta: expected a positive number, got ", m.number(3));
-        return loss_meta(m, 0b11, 2);
-      },
+      .meta =
+          [](MetaCall& m) {
+            m.require(m.number(3) > 0, "delta: expected a positive number, got ", m.number(3));
+            return loss_meta(m, 0b11, 2);
+          },
       .lower = [](Lower& l) { lower_loss(l, 0b11, 2, huber); },
       .vjp = [](Vjp& v) { return difference_rule(v, huber_loss_backward, 2, 3); },
   });
   ops.add(huber_loss_backward, {
-      .schema = "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor",
-      .meta = [](MetaCall& m) { return loss_gradient_meta(m, 0b110); },
-      .lower = [](Lower& l) { lower_loss_gradient(l, 0b110, 3, huber_slope); },
-      .for_grad = [](Build& b) {
-        Tensor d = b[1] - b[2];
-        return spread_slope(b, 3, where(ge(abs(d), b.number(4)), Tensor(sign(d)) * b.number(4), d));
-      },
-  });
+                                   .schema = "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int "
+                                             "reduction, float delta) -> Tensor",
+                                   .meta = [](MetaCall& m) { return loss_gradient_meta(m, 0b110); },
+                                   .lower = [](Lower& l) { lower_loss_gradient(l, 0b110, 3, huber_slope); },
+                                   .for_grad =
+                                       [](Build& b) {
+                                         Tensor d = b[1] - b[2];
+                                         return spread_slope(
+                                             b, 3, where(ge(abs(d), b.number(4)), Tensor(sign(d)) * b.number(4), d));
+                                       },
+                               });
   ops.add({
       .schema = "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
       .kind = Kind::reduction,
@@ -376,17 +398,20 @@ void register_loss(Registry& ops) {
       },
   });
   ops.add(bce_backward, {
-      .schema = "binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
-      .meta = [](MetaCall& m) { return loss_gradient_meta(m, 0b1110); },
-      .lower = [](Lower& l) { lower_loss_gradient(l, 0b1110, 4, cross_entropy_slope); },
-      .for_grad = [](Build& b) {
-        Tensor variance = (1.0 - b[1]) * b[1];
-        Tensor slope = (b[1] - b[2]) / Tensor(where(gt(variance, 1e-12), variance, 1e-12));
-        return spread_slope(b, 4, b.given(3) ? slope * b[3] : slope);
-      },
-  });
+                            .schema = "binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, "
+                                      "Tensor? weight=None, int reduction=1) -> Tensor",
+                            .meta = [](MetaCall& m) { return loss_gradient_meta(m, 0b1110); },
+                            .lower = [](Lower& l) { lower_loss_gradient(l, 0b1110, 4, cross_entropy_slope); },
+                            .for_grad =
+                                [](Build& b) {
+                                  Tensor variance = (1.0 - b[1]) * b[1];
+                                  Tensor slope = (b[1] - b[2]) / Tensor(where(gt(variance, 1e-12), variance, 1e-12));
+                                  return spread_slope(b, 4, b.given(3) ? slope * b[3] : slope);
+                                },
+                        });
   ops.add({
-      .schema = "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1) -> "
+      .schema = "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? "
+                "pos_weight=None, int reduction=1) -> "
                 "Tensor",
       .kind = Kind::reduction,
       .meta = [](MetaCall& m) { return loss_meta(m, 0b1111, 4); },
@@ -395,20 +420,23 @@ void register_loss(Registry& ops) {
   });
   ops.add({
       .schema = "soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
-      .kind = Kind::reduction,
-      .meta = [](MetaCall& m) { return loss_meta(m, 0b11, 2); },
-      .lower = [](Lower& l) { lower_loss(l, 0b11, 2, soft_margin); },
+      .kind = Kind::composite,
+      .decompose = [](Build& b) -> Results {
+        return {{CallArg(reduce_loss(log1p(exp(-b[0] * b[1])), b.constant(2), b))}};
+      },
       .vjp = [](Vjp& v) -> Grads { return {soft_margin_loss_backward(v.grad(0), v[0], v[1], v.arg(2))}; },
   });
-  ops.add(soft_margin_loss_backward, {
-      .schema = "soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
-      .meta = [](MetaCall& m) { return loss_gradient_meta(m, 0b110); },
-      .lower = [](Lower& l) { lower_loss_gradient(l, 0b110, 3, soft_margin_slope); },
-      .for_grad = [](Build& b) {
-        Tensor z = exp(-b[2] * b[1]);
-        return spread_slope(b, 3, -b[2] * z / (z + 1.0));
-      },
-  });
+  ops.add(soft_margin_loss_backward,
+          {
+              .schema =
+                  "soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
+              .kind = Kind::composite,
+              .decompose =
+                  [](Build& b) {
+                    Tensor z = exp(-b[2] * b[1]);
+                    return spread_slope(b, 3, -b[2] * z / (z + 1.0));
+                  },
+          });
   register_loss_composite(ops);
 }
 

@@ -28,9 +28,11 @@ Results only(const Tensor& t) { return {{CallArg(t)}}; }
 Tensor at_least_zero(const Tensor& x) { return clamp_min(x, 0); }
 
 // Any rank as one of those that nll_loss and nll_loss2d take.
-Tensor class_loss(const ArgsView& call, const Tensor& x, const Tensor& target, const CallArg& weight, const CallArg& reduction, const CallArg& ignored) {
+Tensor class_loss(const ArgsView& call, const Tensor& x, const Tensor& target, const CallArg& weight,
+                  const CallArg& reduction, const CallArg& ignored) {
   size_t rank = x.rank();
-  call.require(rank >= 1 && target.rank() + 1 >= rank, "expected classes for each place of the input ", x.meta(), ", got ", target.meta());
+  call.require(rank >= 1 && target.rank() + 1 >= rank, "expected classes for each place of the input ", x.meta(),
+               ", got ", target.meta());
   if (rank <= 2) return nll_loss(x, target, weight, reduction, ignored);
   if (rank == 4) return nll_loss2d(x, target, weight, reduction, ignored);
   SymInt n = x.size(0), c = x.size(1), area = 1;
@@ -50,7 +52,8 @@ Tensor from_probabilities(Build& b, const Tensor& logs, size_t dim) {
   SymInt classes = b[0].sizes()[dim];
   Tensor target = b[1];
   double smoothing = b.number(5);
-  b.require(is_floating(target.dtype()), "target: expected probabilities as floating point numbers, got ", target.meta());
+  b.require(is_floating(target.dtype()), "target: expected probabilities as floating point numbers, got ",
+            target.meta());
   if (smoothing > 0) {
     b.require(classes.is_int(), "label_smoothing needs a known number of classes, it is ", classes);
     target = target * (1 - smoothing) + smoothing / static_cast<double>(classes.as_int());
@@ -73,7 +76,9 @@ Tensor from_probabilities(Build& b, const Tensor& logs, size_t dim) {
 Tensor smoothed(Build& b, const Tensor& logs, size_t dim) {
   SymInt classes = b[0].sizes()[dim];
   double smoothing = b.number(5);
-  b.require(smoothing <= 1 && classes.is_int(), "label_smoothing: expected a number from 0 to 1 and a known number of classes, got ", smoothing, " and ", classes);
+  b.require(smoothing <= 1 && classes.is_int(),
+            "label_smoothing: expected a number from 0 to 1 and a known number of classes, got ", smoothing, " and ",
+            classes);
   Tensor target = b[1];
   Tensor sharp = class_loss(b, logs, target, b.arg(2), b.arg(3), b.arg(4));
   Tensor all = b.given(2) ? logs * along_classes(b[2], b[0].rank(), dim) : logs;
@@ -109,27 +114,35 @@ Tensor sum_last(const Tensor& x, int64_t dim) { return sum(x, dim); }
 }  // namespace
 
 void register_loss_composite(Registry& ops) {
-  ops.add(nll_loss, {
-      .schema = "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return only(nll_loss_forward(b[0], b[1], b.arg(2), b.arg(3), b.arg(4))[0]); },
-  });
-  ops.add(nll_loss2d, {
-      .schema = "nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return only(nll_loss2d_forward(b[0], b[1], b.arg(2), b.arg(3), b.arg(4))[0]); },
-  });
-  ops.add(nll_loss_nd, {
-      .schema = "nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return only(class_loss(b, b[0], b[1], b.arg(2), b.arg(3), b.arg(4))); },
-  });
+  ops.add(nll_loss,
+          {
+              .schema = "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
+                        "ignore_index=-100) -> Tensor",
+              .kind = Kind::composite,
+              .decompose = [](Build& b) { return only(nll_loss_forward(b[0], b[1], b.arg(2), b.arg(3), b.arg(4))[0]); },
+          });
+  ops.add(
+      nll_loss2d,
+      {
+          .schema = "nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
+                    "ignore_index=-100) -> Tensor",
+          .kind = Kind::composite,
+          .decompose = [](Build& b) { return only(nll_loss2d_forward(b[0], b[1], b.arg(2), b.arg(3), b.arg(4))[0]); },
+      });
+  ops.add(nll_loss_nd,
+          {
+              .schema = "nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
+                        "ignore_index=-100) -> Tensor",
+              .kind = Kind::composite,
+              .decompose = [](Build& b) { return only(class_loss(b, b[0], b[1], b.arg(2), b.arg(3), b.arg(4))); },
+          });
   ops.add(cross_entropy_loss, {
-      .schema = "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, float "
-                "label_smoothing=0.) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = cross_entropy,
-  });
+                                  .schema = "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int "
+                                            "reduction=1, SymInt ignore_index=-100, float "
+                                            "label_smoothing=0.) -> Tensor",
+                                  .kind = Kind::composite,
+                                  .decompose = cross_entropy,
+                              });
   ops.add({
       .schema = "l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
       .kind = Kind::composite,
@@ -138,82 +151,104 @@ void register_loss_composite(Registry& ops) {
   ops.add({
       .schema = "kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) {
-        if (b.flag(3)) return only(reduce_loss(Tensor(exp(b[1])) * (b[1] - b[0]), b.constant(2), b));
-        Tensor entropy = xlogy(b[1], b[1]);
-        return only(reduce_loss(entropy - b[1] * b[0], b.constant(2), b));
-      },
+      .decompose =
+          [](Build& b) {
+            if (b.flag(3)) return only(reduce_loss(Tensor(exp(b[1])) * (b[1] - b[0]), b.constant(2), b));
+            Tensor entropy = xlogy(b[1], b[1]);
+            return only(reduce_loss(entropy - b[1] * b[0], b.constant(2), b));
+          },
   });
   ops.add({
-      .schema = "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
+      .schema = "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> "
+                "Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) {
-        Tensor x = b[0], t = b[1];
-        Tensor loss = b.flag(2) ? Tensor(exp(x)) - t * x : x - t * Tensor(log(x + b.number(4)));
-        if (b.flag(3)) {   // Stirling's formula for log(t!)
-          Tensor stirling = t * Tensor(log(t)) - t + Tensor(log(t * (2 * std::numbers::pi))) * 0.5;
-          loss = loss + Tensor(where(le(t, 1.0), 0.0, stirling));
-        }
-        return only(reduce_loss(loss, b.constant(5), b));
-      },
+      .decompose =
+          [](Build& b) {
+            Tensor x = b[0], t = b[1];
+            Tensor loss = b.flag(2) ? Tensor(exp(x)) - t * x : x - t * Tensor(log(x + b.number(4)));
+            if (b.flag(3)) {  // Stirling's formula for log(t!)
+              Tensor stirling = t * Tensor(log(t)) - t + Tensor(log(t * (2 * std::numbers::pi))) * 0.5;
+              loss = loss + Tensor(where(le(t, 1.0), 0.0, stirling));
+            }
+            return only(reduce_loss(loss, b.constant(5), b));
+          },
   });
   ops.add({
       .schema = "hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) {
-        Tensor x = b[0], t = b[1];
-        Tensor margin = where(ne(t, 1), at_least_zero(b.number(2) - x), 0.0), own = where(ne(t, -1), x, 0.0);
-        return only(reduce_loss(margin + own, b.constant(3), b));
-      },
+      .decompose =
+          [](Build& b) {
+            Tensor x = b[0], t = b[1];
+            Tensor margin = where(ne(t, 1), at_least_zero(b.number(2) - x), 0.0), own = where(ne(t, -1), x, 0.0);
+            return only(reduce_loss(margin + own, b.constant(3), b));
+          },
   });
   ops.add({
-      .schema = "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
+      .schema = "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> "
+                "Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) { return only(reduce_loss(at_least_zero(-b[2] * (b[0] - b[1]) + b.number(3)), b.constant(4), b)); },
+      .decompose =
+          [](Build& b) {
+            return only(reduce_loss(at_least_zero(-b[2] * (b[0] - b[1]) + b.number(3)), b.constant(4), b));
+          },
   });
-  ops.add(cosine_similarity, {
-      .schema = "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) {
-        DType dtype = promote(b[0].dtype(), b[1].dtype());
-        Tensor x = to(b[0], dtype), y = to(b[1], dtype);
-        if (x.rank() != y.rank() || x.sizes() != y.sizes()) {   // the dim counts from the broadcast tensors
-          Sizes sizes = broadcast(x.sizes(), y.sizes(), b);
-          x = expand(x, sizes);
-          y = expand(y, sizes);
-        }
-        auto direction = [&](const Tensor& t) -> Tensor { return t / Tensor(clamp_min(linalg_vector_norm(t, 2, b.arg(2), true), b.number(3))); };
-        return only(sum(direction(x) * direction(y), b.arg(2)));
-      },
-  });
+  ops.add(cosine_similarity,
+          {
+              .schema = "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
+              .kind = Kind::composite,
+              .decompose =
+                  [](Build& b) {
+                    DType dtype = promote(b[0].dtype(), b[1].dtype());
+                    Tensor x = to(b[0], dtype), y = to(b[1], dtype);
+                    if (x.rank() != y.rank() || x.sizes() != y.sizes()) {  // the dim counts from the broadcast tensors
+                      Sizes sizes = broadcast(x.sizes(), y.sizes(), b);
+                      x = expand(x, sizes);
+                      y = expand(y, sizes);
+                    }
+                    auto direction = [&](const Tensor& t) -> Tensor {
+                      return t / Tensor(clamp_min(linalg_vector_norm(t, 2, b.arg(2), true), b.number(3)));
+                    };
+                    return only(sum(direction(x) * direction(y), b.arg(2)));
+                  },
+          });
   ops.add({
-      .schema = "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
+      .schema = "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) "
+                "-> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) {
-        Tensor x = b[0], y = b[1], t = b[2];
-        int64_t dim = t.rank() == 0 ? 0 : 1;
-        constexpr double eps = 1e-12;
-        Tensor sizes = sqrt((sum_last(x * x, dim) + eps) * (sum_last(y * y, dim) + eps));
-        Tensor cosine = sum_last(x * y, dim) / sizes;
-        Tensor loss = Tensor(where(eq(t, 1), 1.0 - cosine, 0.0)) + Tensor(where(eq(t, -1), at_least_zero(cosine - b.number(3)), 0.0));
-        return only(reduce_loss(loss, b.constant(4), b));
-      },
+      .decompose =
+          [](Build& b) {
+            Tensor x = b[0], y = b[1], t = b[2];
+            int64_t dim = t.rank() == 0 ? 0 : 1;
+            constexpr double eps = 1e-12;
+            Tensor sizes = sqrt((sum_last(x * x, dim) + eps) * (sum_last(y * y, dim) + eps));
+            Tensor cosine = sum_last(x * y, dim) / sizes;
+            Tensor loss = Tensor(where(eq(t, 1), 1.0 - cosine, 0.0)) +
+                          Tensor(where(eq(t, -1), at_least_zero(cosine - b.number(3)), 0.0));
+            return only(reduce_loss(loss, b.constant(4), b));
+          },
   });
-  ops.add(pairwise_distance, {
-      .schema = "pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=9.9999999999999995e-07, bool keepdim=False) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return linalg_vector_norm(b[0] - b[1] + b.number(3), b.number(2), -1, b.arg(4)); },
-  });
+  ops.add(pairwise_distance,
+          {
+              .schema = "pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=9.9999999999999995e-07, bool "
+                        "keepdim=False) -> Tensor",
+              .kind = Kind::composite,
+              .decompose =
+                  [](Build& b) { return linalg_vector_norm(b[0] - b[1] + b.number(3), b.number(2), -1, b.arg(4)); },
+          });
   ops.add({
-      .schema = "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., float "
-                "eps=9.9999999999999995e-07, bool swap=False, int reduction=1) -> Tensor",
+      .schema =
+          "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., float "
+          "eps=9.9999999999999995e-07, bool swap=False, int reduction=1) -> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) {
-        auto distance = [&](const Tensor& x, const Tensor& y) -> Tensor { return pairwise_distance(x, y, b.arg(4), b.arg(5)); };
-        Tensor near = distance(b[0], b[1]), far = distance(b[0], b[2]);
-        if (b.flag(6)) far = minimum(far, distance(b[1], b[2]));
-        return only(reduce_loss(at_least_zero(near - far + b.number(3)), b.constant(7), b));
-      },
+      .decompose =
+          [](Build& b) {
+            auto distance = [&](const Tensor& x, const Tensor& y) -> Tensor {
+              return pairwise_distance(x, y, b.arg(4), b.arg(5));
+            };
+            Tensor near = distance(b[0], b[1]), far = distance(b[0], b[2]);
+            if (b.flag(6)) far = minimum(far, distance(b[1], b[2]));
+            return only(reduce_loss(at_least_zero(near - far + b.number(3)), b.constant(7), b));
+          },
   });
 }
 

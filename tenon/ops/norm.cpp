@@ -20,8 +20,8 @@ DType statistics_dtype(const ArgsView& call, size_t input, std::initializer_list
   DType own = call.meta(input).dtype;
   for (size_t p : parameters)
     if (call.given(p) && call.meta(p).dtype != own) {
-      call.require((own == DType::f16 || own == DType::bf16) && call.meta(p).dtype == DType::f32, "expected parameters of dtype ", own,
-                   " or f32 beside a half precision input, got ", call.meta(p));
+      call.require((own == DType::f16 || own == DType::bf16) && call.meta(p).dtype == DType::f32,
+                   "expected parameters of dtype ", own, " or f32 beside a half precision input, got ", call.meta(p));
       return DType::f32;
     }
   return own;
@@ -37,7 +37,8 @@ Sizes normalised_strides(const TensorMeta& input) {
 
 bool masked_in(const ArgsView& call, size_t mask, size_t result) {
   auto* flags = call.arg(mask).get<std::vector<bool>>();
-  call.require(flags && result < flags->size(), "output_mask: expected a list of flags, got ", describe(call.arg(mask)));
+  call.require(flags && result < flags->size(), "output_mask: expected a list of flags, got ",
+               describe(call.arg(mask)));
   return (*flags)[result];
 }
 
@@ -58,7 +59,7 @@ using loop::Expr;
 // How an input's dims are normalised: the last ones, together.
 struct Rows {
   Sizes sizes;
-  size_t outer = 0;   // dims before the normalised ones
+  size_t outer = 0;  // dims before the normalised ones
   Reduced over;
   Rows(const ArgsView& call, const Sizes& sizes, const Sizes& normalised)
       : sizes(sizes), outer(sizes.size() - std::min(normalised.size(), sizes.size())), over({}, true, sizes.size()) {
@@ -74,8 +75,8 @@ struct Rows {
 
 void require_parameter(const ArgsView& m, size_t at, const Sizes& sizes) {
   if (m.given(at))
-    m.require(m.meta(at).sizes.size() == sizes.size() && !surely(sym::ne(count(m.meta(at).sizes), count(sizes))), m.op.schema.args[at].name,
-              ": expected sizes ", sizes, ", got ", m.meta(at));
+    m.require(m.meta(at).sizes.size() == sizes.size() && !surely(sym::ne(count(m.meta(at).sizes), count(sizes))),
+              m.op.schema.args[at].name, ": expected sizes ", sizes, ", got ", m.meta(at));
 }
 
 void lower_layer_norm(Lower& l) {
@@ -104,21 +105,28 @@ void lower_layer_norm(Lower& l) {
   l.copy(rstd, l.out(2));
 }
 
-// With h = (x - mean) * rstd and w * g for g: dx = rstd * (g - mean(g) - h * mean(g * h)), dw = sum(g * h), db = sum(g).
+// With h = (x - mean) * rstd and w * g for g: dx = rstd * (g - mean(g) - h * mean(g * h)), dw = sum(g * h), db =
+// sum(g).
 void lower_layer_norm_gradient(Lower& l) {
   Ref g = l[0], x = l[1], mean = l[3], rstd = l[4];
   Rows rows(l, x.sizes(), l.ints(2));
   Sizes extents = rows.extents();
   DType dtype = computable(x.dtype());
   Compute type = loop::compute_of(dtype);
-  auto normal = [&](const Index& i) { return (x.at(i) - cast(mean.broadcast_at(i), type)) * cast(rstd.broadcast_at(i), type); };
-  auto weighted = [&](const Index& i) { return l.given(5) ? cast(g.at(i), type) * cast(l[5].at(rows.inner(i)), type) : cast(g.at(i), type); };
+  auto normal = [&](const Index& i) {
+    return (x.at(i) - cast(mean.broadcast_at(i), type)) * cast(rstd.broadcast_at(i), type);
+  };
+  auto weighted = [&](const Index& i) {
+    return l.given(5) ? cast(g.at(i), type) * cast(l[5].at(rows.inner(i)), type) : cast(g.at(i), type);
+  };
   if (l.wants(0)) {
     Ref a = l.temporary(dtype, rows.statistics()), b = l.temporary(dtype, rows.statistics());
     l.stage(rows.statistics(), [&](const Index& i) {
       Expr n = cast(l.extent(count(extents)), type);
       l.store(a, i, l.sum(extents, [&](const Index& r) { return weighted(rows.over.at(i, r)); }) / n);
-      l.store(b, i, l.sum(extents, [&](const Index& r) { return weighted(rows.over.at(i, r)) * normal(rows.over.at(i, r)); }) / n);
+      l.store(b, i, l.sum(extents, [&](const Index& r) {
+        return weighted(rows.over.at(i, r)) * normal(rows.over.at(i, r));
+      }) / n);
     });
     l.tensor(l.out(0), [&](const Index& i) {
       return cast(rstd.broadcast_at(i), type) * (weighted(i) - a.broadcast_at(i) - normal(i) * b.broadcast_at(i));
@@ -134,7 +142,10 @@ void lower_layer_norm_gradient(Lower& l) {
     l.tensor(l.out(1), [&](const Index& i) {
       return l.sum(outer, [&](const Index& r) { return cast(g.at(whole(r, i)), type) * normal(whole(r, i)); });
     });
-  if (l.wants(2)) l.tensor(l.out(2), [&](const Index& i) { return l.sum(outer, [&](const Index& r) { return cast(g.at(whole(r, i)), type); }); });
+  if (l.wants(2))
+    l.tensor(l.out(2), [&](const Index& i) {
+      return l.sum(outer, [&](const Index& r) { return cast(g.at(whole(r, i)), type); });
+    });
 }
 
 // The channels of an input [n, c, ...] in groups; places of a group are its channels and all that comes after.
@@ -143,7 +154,8 @@ struct Groups {
   SymInt groups, width;
   Groups(const ArgsView& call, const Sizes& sizes, SymInt groups) : sizes(sizes), groups(groups) {
     call.require(sizes.size() >= 2, "expected an input of at least 2 dimensions, got sizes ", sizes);
-    call.require(!surely(sym::ne(sym::mod(sizes[1], groups), 0)), "the ", sizes[1], " channels do not divide into ", groups, " groups");
+    call.require(!surely(sym::ne(sym::mod(sizes[1], groups), 0)), "the ", sizes[1], " channels do not divide into ",
+                 groups, " groups");
     width = sym::floor_div(sizes[1], groups);
     extents.push_back(width);
     for (size_t i = 2; i < sizes.size(); ++i) extents.push_back(sizes[i]);
@@ -191,13 +203,17 @@ void lower_group_norm_gradient(Lower& l) {
   auto normal = [&](const Index& i) {
     return (x.at(i) - cast(mean.at(groups.group(l, i)), type)) * cast(rstd.at(groups.group(l, i)), type);
   };
-  auto weighted = [&](const Index& i) { return l.given(4) ? cast(g.at(i), type) * cast(l[4].at({i[1]}), type) : cast(g.at(i), type); };
+  auto weighted = [&](const Index& i) {
+    return l.given(4) ? cast(g.at(i), type) * cast(l[4].at({i[1]}), type) : cast(g.at(i), type);
+  };
   if (l.wants(0)) {
     Ref a = l.temporary(dtype, groups.statistics()), b = l.temporary(dtype, groups.statistics());
     l.stage(groups.statistics(), [&](const Index& i) {
       Expr n = cast(l.extent(count(groups.extents)), type);
       l.store(a, i, l.sum(groups.extents, [&](const Index& r) { return weighted(groups.at(l, i, r)); }) / n);
-      l.store(b, i, l.sum(groups.extents, [&](const Index& r) { return weighted(groups.at(l, i, r)) * normal(groups.at(l, i, r)); }) / n);
+      l.store(b, i, l.sum(groups.extents, [&](const Index& r) {
+        return weighted(groups.at(l, i, r)) * normal(groups.at(l, i, r));
+      }) / n);
     });
     l.tensor(l.out(0), [&](const Index& i) {
       Index at = groups.group(l, i);
@@ -208,16 +224,34 @@ void lower_group_norm_gradient(Lower& l) {
   others.erase(1);
   if (l.wants(1))
     l.tensor(l.out(1), [&](const Index& i) {
-      return l.sum(others, [&](const Index& r) { return cast(g.at(r.inserted(1, i[0])), type) * normal(r.inserted(1, i[0])); });
+      return l.sum(others,
+                   [&](const Index& r) { return cast(g.at(r.inserted(1, i[0])), type) * normal(r.inserted(1, i[0])); });
     });
   if (l.wants(2))
-    l.tensor(l.out(2), [&](const Index& i) { return l.sum(others, [&](const Index& r) { return cast(g.at(r.inserted(1, i[0])), type); }); });
+    l.tensor(l.out(2), [&](const Index& i) {
+      return l.sum(others, [&](const Index& r) { return cast(g.at(r.inserted(1, i[0])), type); });
+    });
+}
+
+// What the mean and the inverse deviation of each group give back: d mean = 1 / n, d rstd = -rstd³ * (x - mean) / n.
+Tensor statistics_gradient(const Vjp& v) {
+  SymInt n = sym::floor_div(v.integer(4), v.integer(6)) * v.integer(5);
+  Sizes rows = {v.integer(3), v.integer(6), n};
+  Tensor total;
+  if (v.grad(1)) total = expand(unsqueeze(div(v.grad(1), n), -1), rows);
+  if (v.grad(2)) {
+    Tensor rstd = v.out(2), centered = Tensor(reshape(v[0], rows)) - Tensor(unsqueeze(v.out(1), -1));
+    Tensor part = -centered * Tensor(unsqueeze(div(v.grad(2) * (rstd * rstd * rstd), n), -1));
+    total = total ? total + part : part;
+  }
+  return total ? Tensor(reshape(total, v[0].sizes())) : none;
 }
 
 Results only(const Tensor& t) { return {{CallArg(t)}}; }
 
 double machine_epsilon(DType dtype) {
-  return dtype == DType::f64 ? std::numeric_limits<double>::epsilon() : static_cast<double>(std::numeric_limits<float>::epsilon());
+  return dtype == DType::f64 ? std::numeric_limits<double>::epsilon()
+                             : static_cast<double>(std::numeric_limits<float>::epsilon());
 }
 
 // x / sqrt(mean(x²) + eps), in f32 for half precision. Gives the reciprocal root too.
@@ -250,45 +284,53 @@ void register_norm(Registry& ops) {
       .schema = "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float "
                 "eps=1.0000000000000001e-05, bool cudnn_enable=True) -> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) -> Results { return only(native_layer_norm(b[0], b.arg(1), b.arg(2), b.arg(3), b.arg(4))[0]); },
+      .decompose = [](Build& b) -> Results {
+        return only(native_layer_norm(b[0], b.arg(1), b.arg(2), b.arg(3), b.arg(4))[0]);
+      },
   });
   ops.add(native_layer_norm, {
-      .schema = "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, "
-                "Tensor)",
-      .kind = Kind::reduction,
-      .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta& x = m.meta(0);
-        m.require(is_floating(x.dtype), "expected a floating point tensor, got ", x);
-        Rows rows(m, x.sizes, m.ints(1));
-        require_parameter(m, 2, m.ints(1));
-        require_parameter(m, 3, m.ints(1));
-        TensorMeta statistics = like(x, rows.statistics(), statistics_dtype(m, 0, {2, 3}));
-        return {like(x, x.sizes), statistics, statistics};
-      },
-      .lower = lower_layer_norm,
-      .vjp = [](Vjp& v) -> Grads {
-        if (!v.grad(0)) return {};
-        std::vector<bool> mask = {v.needs(0), v.needs(2), v.needs(3)};
-        Results r = layer_norm_backward(v.grad(0), v[0], v.arg(1), v.out(1), v.out(2), v.arg(2), v.arg(3), mask);
-        return {r[0], none, r[1], r[2]};
-      },
-  });
-  ops.add(layer_norm_backward, {
-      .schema = "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, Tensor? "
-                "weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-      .kind = Kind::reduction,
-      .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta& x = m.meta(1);
-        DType weight = m.given(5) ? m.meta(5).dtype : x.dtype, bias = m.given(6) ? m.meta(6).dtype : weight;
-        return masked_metas(m, 7, {like(x, x.sizes), like(x, m.ints(2), weight), like(x, m.ints(2), bias)});
-      },
-      .lower = lower_layer_norm_gradient,
-  });
-  ops.add(rms_norm, {
-      .schema = "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return only(rms_normalised(b, b[2]).first); },
-  });
+                                 .schema = "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, "
+                                           "Tensor? bias, float eps) -> (Tensor, Tensor, "
+                                           "Tensor)",
+                                 .kind = Kind::reduction,
+                                 .meta = [](MetaCall& m) -> Metas {
+                                   const TensorMeta& x = m.meta(0);
+                                   m.require(is_floating(x.dtype), "expected a floating point tensor, got ", x);
+                                   Rows rows(m, x.sizes, m.ints(1));
+                                   require_parameter(m, 2, m.ints(1));
+                                   require_parameter(m, 3, m.ints(1));
+                                   TensorMeta statistics = like(x, rows.statistics(), statistics_dtype(m, 0, {2, 3}));
+                                   return {like(x, x.sizes), statistics, statistics};
+                                 },
+                                 .lower = lower_layer_norm,
+                                 .vjp = [](Vjp& v) -> Grads {
+                                   if (!v.grad(0)) return {};
+                                   std::vector<bool> mask = {v.needs(0), v.needs(2), v.needs(3)};
+                                   Results r = layer_norm_backward(v.grad(0), v[0], v.arg(1), v.out(1), v.out(2),
+                                                                   v.arg(2), v.arg(3), mask);
+                                   return {r[0], none, r[1], r[2]};
+                                 },
+                             });
+  ops.add(layer_norm_backward,
+          {
+              .schema = "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor "
+                        "mean, Tensor rstd, Tensor? "
+                        "weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+              .kind = Kind::reduction,
+              .meta = [](MetaCall& m) -> Metas {
+                const TensorMeta& x = m.meta(1);
+                DType weight = m.given(5) ? m.meta(5).dtype : x.dtype, bias = m.given(6) ? m.meta(6).dtype : weight;
+                return masked_metas(m, 7, {like(x, x.sizes), like(x, m.ints(2), weight), like(x, m.ints(2), bias)});
+              },
+              .lower = lower_layer_norm_gradient,
+          });
+  ops.add(
+      rms_norm,
+      {
+          .schema = "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+          .kind = Kind::composite,
+          .decompose = [](Build& b) { return only(rms_normalised(b, b[2]).first); },
+      });
   ops.add({
       .schema = "_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)",
       .kind = Kind::composite,
@@ -298,7 +340,8 @@ void register_norm(Registry& ops) {
       },
   });
   ops.add({
-      .schema = "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool "
+      .schema = "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float "
+                "eps=1.0000000000000001e-05, bool "
                 "cudnn_enabled=True) -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) -> Results {
@@ -311,38 +354,58 @@ void register_norm(Registry& ops) {
       },
   });
   ops.add(native_group_norm, {
-      .schema = "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> "
-                "(Tensor, Tensor, Tensor)",
-      .kind = Kind::reduction,
-      .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta& x = m.meta(0);
-        m.require(is_floating(x.dtype), "expected a floating point tensor, got ", x);
-        Groups groups(m, x.sizes, m.integer(6));
-        require_parameter(m, 1, {x.sizes[1]});
-        require_parameter(m, 2, {x.sizes[1]});
-        TensorMeta out = like(x, x.sizes), statistics = like(x, groups.statistics(), statistics_dtype(m, 0, {1, 2}));
-        out.strides = normalised_strides(x);
-        return {out, statistics, statistics};
-      },
-      .lower = lower_group_norm,
-      .vjp = [](Vjp& v) -> Grads {
-        if (!v.grad(0)) return {};
-        std::vector<bool> mask = {v.needs(0), v.needs(1), v.needs(2)};
-        Results r = group_norm_backward(v.grad(0), v[0], v.out(1), v.out(2), v.arg(1), v.arg(3), v.arg(4), v.arg(5), v.arg(6), mask);
-        return {r[0], r[1], r[2]};
-      },
-  });
+                                 .schema = "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, "
+                                           "SymInt C, SymInt HxW, int group, float eps) -> "
+                                           "(Tensor, Tensor, Tensor)",
+                                 .kind = Kind::reduction,
+                                 .meta = [](MetaCall& m) -> Metas {
+                                   const TensorMeta& x = m.meta(0);
+                                   m.require(is_floating(x.dtype), "expected a floating point tensor, got ", x);
+                                   Groups groups(m, x.sizes, m.integer(6));
+                                   require_parameter(m, 1, {x.sizes[1]});
+                                   require_parameter(m, 2, {x.sizes[1]});
+                                   TensorMeta out = like(x, x.sizes),
+                                              statistics = like(x, groups.statistics(), statistics_dtype(m, 0, {1, 2}));
+                                   out.strides = normalised_strides(x);
+                                   return {out, statistics, statistics};
+                                 },
+                                 .lower = lower_group_norm,
+                                 .vjp = [](Vjp& v) -> Grads {
+                                   Tensor through_statistics = v.needs(0) ? statistics_gradient(v) : none;
+                                   if (!v.grad(0)) return {through_statistics};
+                                   std::vector<bool> mask = {v.needs(0), v.needs(1), v.needs(2)};
+                                   Results r = group_norm_backward(v.grad(0), v[0], v.out(1), v.out(2), v.arg(1),
+                                                                   v.arg(3), v.arg(4), v.arg(5), v.arg(6), mask);
+                                   return {through_statistics ? r[0] + through_statistics : r[0], r[1], r[2]};
+                                 },
+                             });
   ops.add(group_norm_backward, {
-      .schema = "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, SymInt C, "
-                "SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-      .kind = Kind::reduction,
-      .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta& x = m.meta(1);
-        TensorMeta out = like(x, x.sizes), parameter = like(x, {x.sizes[1]}, m.given(4) ? m.meta(4).dtype : x.dtype);
-        out.strides = normalised_strides(x);
-        return masked_metas(m, 9, {out, parameter, parameter});
-      },
-      .lower = lower_group_norm_gradient,
+                                   .schema = "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, "
+                                             "Tensor rstd, Tensor? weight, SymInt N, SymInt C, "
+                                             "SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+                                   .kind = Kind::reduction,
+                                   .meta = [](MetaCall& m) -> Metas {
+                                     const TensorMeta& x = m.meta(1);
+                                     TensorMeta out = like(x, x.sizes),
+                                                parameter =
+                                                    like(x, {x.sizes[1]}, m.given(4) ? m.meta(4).dtype : x.dtype);
+                                     out.strides = normalised_strides(x);
+                                     return masked_metas(m, 9, {out, parameter, parameter});
+                                   },
+                                   .lower = lower_group_norm_gradient,
+                               });
+  ops.add({
+      .schema = "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
+      .kind = Kind::composite,
+      .decompose =
+          [](Build& b) {  // slices whose norm is too large are scaled down to it
+            Tensor x = b[0];
+            b.require(x.rank() > 1, "expected at least 2 dimensions, got ", x.meta());
+            Tensor norms =
+                norm_except(to(x, computable(x.dtype())), b.number(1), static_cast<int64_t>(b.dim(2, x.rank())));
+            Tensor factor = where(gt(norms, b.arg(3)), mul(reciprocal(norms + 1e-7), b.arg(3)), 1.0);
+            return only(x * to(factor, x.dtype()));
+          },
   });
   ops.add({
       .schema = "norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor",

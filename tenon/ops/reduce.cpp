@@ -68,7 +68,8 @@ Tensor place_selected(const Tensor& grad, const Tensor& indices, const Sizes& si
 
 Tensor share_evenly(const Tensor& grad, const Tensor& x, const Tensor& extreme, const Reduced& over) {
   const Sizes& sizes = x.sizes();
-  Tensor y = restore_dims(extreme, sizes, over.dims, over.keepdim), g = restore_dims(grad, sizes, over.dims, over.keepdim);
+  Tensor y = restore_dims(extreme, sizes, over.dims, over.keepdim),
+         g = restore_dims(grad, sizes, over.dims, over.keepdim);
   Tensor reached = eq(x, y);
   return g * reached / sum(reached, dims_argument(over), true);
 }
@@ -106,7 +107,8 @@ void lower_combined(Lower& l, loop::Combine combine, int dims_at, int keepdim_at
   Reduced over(l, x.sizes(), dims_at, keepdim_at);
   loop::Compute type = convert ? loop::compute_of(l.out().dtype()) : loop::compute_of(x.dtype());
   l.tensor([&](const Index& i) {
-    return l.reduce(combine, extents_of(x.sizes(), over.dims), [&](const Index& r) { return cast(x.at(over.at(i, r)), type); });
+    return l.reduce(combine, extents_of(x.sizes(), over.dims),
+                    [&](const Index& r) { return cast(x.at(over.at(i, r)), type); });
   });
 }
 
@@ -192,8 +194,9 @@ void lower_count(Lower& l, int dims_at) {
   Ref x = l[0];
   Reduced over(l, x.sizes(), dims_at, -1);
   l.tensor([&](const Index& i) {
-    return l.sum(extents_of(x.sizes(), over.dims),
-                 [&](const Index& r) { return cast(cast(x.at(over.at(i, r)), loop::Compute::boolean), loop::Compute::i64); });
+    return l.sum(extents_of(x.sizes(), over.dims), [&](const Index& r) {
+      return cast(cast(x.at(over.at(i, r)), loop::Compute::boolean), loop::Compute::i64);
+    });
   });
 }
 
@@ -212,43 +215,49 @@ Grads spread(Vjp& v, bool average, bool has_dims) {
 
 void register_reduce(Registry& ops) {
   ops.add(sum_all, {
-      .schema = "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-      .kind = Kind::reduction,
-      .meta = [](MetaCall& m) -> Metas { return like(m.meta(0), {}, summed_dtype(m, 1)); },
-      .lower = [](Lower& l) { lower_sum(l, -1, -1, false); },
-      .vjp = [](Vjp& v) { return spread(v, false, false); },
-  });
-  ops.add(sum, {
-      .schema = "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-      .kind = Kind::reduction,
-      .meta = [](MetaCall& m) -> Metas {
-        return like(m.meta(0), reduced_sizes(m.meta(0).sizes, m.dims(1, m.meta(0).rank()), m.flag(2)), summed_dtype(m, 3));
-      },
-      .lower = [](Lower& l) { lower_sum(l, 1, 2, false); },
-      .vjp = [](Vjp& v) { return spread(v, false, true); },
-  });
+                       .schema = "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+                       .kind = Kind::reduction,
+                       .meta = [](MetaCall& m) -> Metas { return like(m.meta(0), {}, summed_dtype(m, 1)); },
+                       .lower = [](Lower& l) { lower_sum(l, -1, -1, false); },
+                       .vjp = [](Vjp& v) { return spread(v, false, false); },
+                   });
+  ops.add(sum,
+          {
+              .schema =
+                  "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+              .kind = Kind::reduction,
+              .meta = [](MetaCall& m) -> Metas {
+                return like(m.meta(0), reduced_sizes(m.meta(0).sizes, m.dims(1, m.meta(0).rank()), m.flag(2)),
+                            summed_dtype(m, 3));
+              },
+              .lower = [](Lower& l) { lower_sum(l, 1, 2, false); },
+              .vjp = [](Vjp& v) { return spread(v, false, true); },
+          });
   ops.add(mean_all, {
-      .schema = "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-      .kind = Kind::reduction,
-      .meta = [](MetaCall& m) -> Metas {
-        DType dtype = m.dtype(1).value_or(m.meta(0).dtype);
-        m.require(is_floating(dtype), "expected a floating point tensor, got ", m.meta(0), "; convert it or give a dtype");
-        return like(m.meta(0), {}, dtype);
-      },
-      .lower = [](Lower& l) { lower_sum(l, -1, -1, true); },
-      .vjp = [](Vjp& v) { return spread(v, true, false); },
-  });
-  ops.add(mean, {
-      .schema = "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-      .kind = Kind::reduction,
-      .meta = [](MetaCall& m) -> Metas {
-        DType dtype = m.dtype(3).value_or(m.meta(0).dtype);
-        m.require(is_floating(dtype), "expected a floating point tensor, got ", m.meta(0), "; convert it or give a dtype");
-        return like(m.meta(0), reduced_sizes(m.meta(0).sizes, m.dims(1, m.meta(0).rank()), m.flag(2)), dtype);
-      },
-      .lower = [](Lower& l) { lower_sum(l, 1, 2, true); },
-      .vjp = [](Vjp& v) { return spread(v, true, true); },
-  });
+                        .schema = "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+                        .kind = Kind::reduction,
+                        .meta = [](MetaCall& m) -> Metas {
+                          DType dtype = m.dtype(1).value_or(m.meta(0).dtype);
+                          m.require(is_floating(dtype), "expected a floating point tensor, got ", m.meta(0),
+                                    "; convert it or give a dtype");
+                          return like(m.meta(0), {}, dtype);
+                        },
+                        .lower = [](Lower& l) { lower_sum(l, -1, -1, true); },
+                        .vjp = [](Vjp& v) { return spread(v, true, false); },
+                    });
+  ops.add(mean,
+          {
+              .schema = "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+              .kind = Kind::reduction,
+              .meta = [](MetaCall& m) -> Metas {
+                DType dtype = m.dtype(3).value_or(m.meta(0).dtype);
+                m.require(is_floating(dtype), "expected a floating point tensor, got ", m.meta(0),
+                          "; convert it or give a dtype");
+                return like(m.meta(0), reduced_sizes(m.meta(0).sizes, m.dims(1, m.meta(0).rank()), m.flag(2)), dtype);
+              },
+              .lower = [](Lower& l) { lower_sum(l, 1, 2, true); },
+              .vjp = [](Vjp& v) { return spread(v, true, true); },
+          });
   ops.add({
       .schema = "any(Tensor self) -> Tensor",
       .kind = Kind::reduction,
@@ -256,11 +265,11 @@ void register_reduce(Registry& ops) {
       .lower = [](Lower& l) { lower_combined(l, loop::Combine::any, -1, -1); },
   });
   ops.add(any_dim, {
-      .schema = "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
-      .kind = Kind::reduction,
-      .meta = [](MetaCall& m) { return logical_meta(m, 1, 2); },
-      .lower = [](Lower& l) { lower_combined(l, loop::Combine::any, 1, 2); },
-  });
+                       .schema = "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
+                       .kind = Kind::reduction,
+                       .meta = [](MetaCall& m) { return logical_meta(m, 1, 2); },
+                       .lower = [](Lower& l) { lower_combined(l, loop::Combine::any, 1, 2); },
+                   });
   ops.add({
       .schema = "any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
       .kind = Kind::reduction,
@@ -274,11 +283,11 @@ void register_reduce(Registry& ops) {
       .lower = [](Lower& l) { lower_combined(l, loop::Combine::all, -1, -1); },
   });
   ops.add(all_dim, {
-      .schema = "all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
-      .kind = Kind::reduction,
-      .meta = [](MetaCall& m) { return logical_meta(m, 1, 2); },
-      .lower = [](Lower& l) { lower_combined(l, loop::Combine::all, 1, 2); },
-  });
+                       .schema = "all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
+                       .kind = Kind::reduction,
+                       .meta = [](MetaCall& m) { return logical_meta(m, 1, 2); },
+                       .lower = [](Lower& l) { lower_combined(l, loop::Combine::all, 1, 2); },
+                   });
   ops.add({
       .schema = "all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
       .kind = Kind::reduction,
@@ -286,12 +295,12 @@ void register_reduce(Registry& ops) {
       .lower = [](Lower& l) { lower_logical_list(l, loop::Combine::all); },
   });
   ops.add(amax, {
-      .schema = "amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
-      .kind = Kind::reduction,
-      .meta = [](MetaCall& m) { return extreme_meta(m, 1, 2); },
-      .lower = [](Lower& l) { lower_combined(l, loop::Combine::max, 1, 2); },
-      .vjp = [](Vjp& v) { return extreme_rule(v, 1, 2); },
-  });
+                    .schema = "amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
+                    .kind = Kind::reduction,
+                    .meta = [](MetaCall& m) { return extreme_meta(m, 1, 2); },
+                    .lower = [](Lower& l) { lower_combined(l, loop::Combine::max, 1, 2); },
+                    .vjp = [](Vjp& v) { return extreme_rule(v, 1, 2); },
+                });
   ops.add({
       .schema = "max(Tensor self) -> Tensor",
       .kind = Kind::reduction,
@@ -307,18 +316,18 @@ void register_reduce(Registry& ops) {
       .vjp = selected_rule,
   });
   ops.add(argmax, {
-      .schema = "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-      .kind = Kind::reduction,
-      .meta = position_meta,
-      .lower = [](Lower& l) { lower_combined(l, loop::Combine::argmax, 1, 2); },
-  });
+                      .schema = "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
+                      .kind = Kind::reduction,
+                      .meta = position_meta,
+                      .lower = [](Lower& l) { lower_combined(l, loop::Combine::argmax, 1, 2); },
+                  });
   ops.add(amin, {
-      .schema = "amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
-      .kind = Kind::reduction,
-      .meta = [](MetaCall& m) { return extreme_meta(m, 1, 2); },
-      .lower = [](Lower& l) { lower_combined(l, loop::Combine::min, 1, 2); },
-      .vjp = [](Vjp& v) { return extreme_rule(v, 1, 2); },
-  });
+                    .schema = "amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
+                    .kind = Kind::reduction,
+                    .meta = [](MetaCall& m) { return extreme_meta(m, 1, 2); },
+                    .lower = [](Lower& l) { lower_combined(l, loop::Combine::min, 1, 2); },
+                    .vjp = [](Vjp& v) { return extreme_rule(v, 1, 2); },
+                });
   ops.add({
       .schema = "min(Tensor self) -> Tensor",
       .kind = Kind::reduction,
@@ -346,16 +355,17 @@ void register_reduce(Registry& ops) {
         TensorMeta one = *extreme_meta(m, 1, 2).values[0].get<TensorMeta>();
         return {one, one};
       },
-      .lower = [](Lower& l) {
-        Ref x = l[0];
-        Reduced over(l, x.sizes(), 1, 2);
-        Sizes extents = extents_of(x.sizes(), over.dims);
-        l.stage(Sizes(l.out(0).sizes()), [&](const Index& i) {
-          auto term = [&](const Index& r) { return x.at(over.at(i, r)); };
-          l.store(l.out(0), i, l.reduce(loop::Combine::min, extents, term));
-          l.store(l.out(1), i, l.reduce(loop::Combine::max, extents, term));
-        });
-      },
+      .lower =
+          [](Lower& l) {
+            Ref x = l[0];
+            Reduced over(l, x.sizes(), 1, 2);
+            Sizes extents = extents_of(x.sizes(), over.dims);
+            l.stage(Sizes(l.out(0).sizes()), [&](const Index& i) {
+              auto term = [&](const Index& r) { return x.at(over.at(i, r)); };
+              l.store(l.out(0), i, l.reduce(loop::Combine::min, extents, term));
+              l.store(l.out(1), i, l.reduce(loop::Combine::max, extents, term));
+            });
+          },
       .vjp = [](Vjp& v) -> Grads {
         Reduced over(v, v[0].sizes(), 1, 2);
         Tensor low = v.grad(0) ? share_evenly(v.grad(0), v[0], v.out(0), over) : none;
@@ -370,15 +380,17 @@ void register_reduce(Registry& ops) {
       .lower = [](Lower& l) { lower_combined(l, loop::Combine::product, -1, -1, true); },
       .vjp = [](Vjp& v) -> Grads { return {product_gradient(v.grad(0), v[0], Reduced(v, v[0].sizes(), -1, -1))}; },
   });
-  ops.add(prod, {
-      .schema = "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-      .kind = Kind::reduction,
-      .meta = [](MetaCall& m) -> Metas {
-        return reduced_meta(m, Reduced(m, m.meta(0).sizes, 1, 2), summed_dtype(m, 3));
-      },
-      .lower = [](Lower& l) { lower_combined(l, loop::Combine::product, 1, 2, true); },
-      .vjp = [](Vjp& v) -> Grads { return {product_gradient(v.grad(0), v[0], Reduced(v, v[0].sizes(), 1, 2))}; },
-  });
+  ops.add(
+      prod,
+      {
+          .schema = "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+          .kind = Kind::reduction,
+          .meta = [](MetaCall& m) -> Metas {
+            return reduced_meta(m, Reduced(m, m.meta(0).sizes, 1, 2), summed_dtype(m, 3));
+          },
+          .lower = [](Lower& l) { lower_combined(l, loop::Combine::product, 1, 2, true); },
+          .vjp = [](Vjp& v) -> Grads { return {product_gradient(v.grad(0), v[0], Reduced(v, v[0].sizes(), 1, 2))}; },
+      });
   ops.add({
       .schema = "count_nonzero(Tensor self, int? dim=None) -> Tensor",
       .kind = Kind::reduction,
@@ -386,11 +398,13 @@ void register_reduce(Registry& ops) {
       .lower = [](Lower& l) { lower_count(l, 1); },
   });
   ops.add(count_nonzero, {
-      .schema = "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
-      .kind = Kind::reduction,
-      .meta = [](MetaCall& m) -> Metas { return reduced_meta(m, Reduced(m, m.meta(0).sizes, 1, -1), DType::i64); },
-      .lower = [](Lower& l) { lower_count(l, 1); },
-  });
+                             .schema = "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
+                             .kind = Kind::reduction,
+                             .meta = [](MetaCall& m) -> Metas {
+                               return reduced_meta(m, Reduced(m, m.meta(0).sizes, 1, -1), DType::i64);
+                             },
+                             .lower = [](Lower& l) { lower_count(l, 1); },
+                         });
 }
 
 }  // namespace tenon

@@ -26,7 +26,8 @@ Metas sort_meta(const ArgsView& m, size_t dim) {
   (void)m.dim(dim, x.rank());
   TensorMeta values = like(x, x.sizes);
   const TensorMeta* operand = &x;
-  values.strides = is_dense(x) ? x.strides : pointwise_strides(x.sizes, std::span<const TensorMeta* const>(&operand, 1));
+  values.strides =
+      is_dense(x) ? x.strides : pointwise_strides(x.sizes, std::span<const TensorMeta* const>(&operand, 1));
   TensorMeta indices = values;
   indices.dtype = DType::i64;
   return {values, indices};
@@ -61,7 +62,8 @@ struct SortedRows {
 // Rows in order, with the place each element came from.
 SortedRows sorted_rows(Lower& l, size_t dim) {
   Ref in = l.computable(l[0]);
-  SortedRows rows{l.temporary(in.dtype(), Sizes(in.sizes())), l.temporary(DType::i64, Sizes(in.sizes())), dim, in.size(dim)};
+  SortedRows rows{l.temporary(in.dtype(), Sizes(in.sizes())), l.temporary(DType::i64, Sizes(in.sizes())), dim,
+                  in.size(dim)};
   l.anchor(loop::Sort{in.operand(), rows.values.operand(), rows.positions.operand(), dim, false});
   return rows;
 }
@@ -100,9 +102,10 @@ void lower_median(Lower& l, bool ignore_nan) {
   Expr n = l.extent(rows.length), middle = call(loop::Fn::floor_div, n - 1, Expr(2));
   if (!is_floating(x.dtype())) return choose(l, rows, l.flag(2), [&](const Index&) { return middle; });
   Ref place = l.temporary(DType::i64, reduced_sizes(x.sizes(), over.dims, true), [&](const Index& i) {
-    Expr missing = l.sum({rows.length}, [&](const Index& r) { return cast(loop::is_nan(x.at(over.at(i, r))), Compute::i64); });
+    Expr missing =
+        l.sum({rows.length}, [&](const Index& r) { return cast(loop::is_nan(x.at(over.at(i, r))), Compute::i64); });
     if (!ignore_nan) return loop::select(missing > 0, n - missing, middle);
-    return loop::max(call(loop::Fn::floor_div, n - missing - 1, Expr(2)), l.constant(0, Compute::i64));
+    return loop::select(missing < n, call(loop::Fn::floor_div, n - missing - 1, Expr(2)), middle);
   });
   choose(l, rows, l.flag(2), [&](const Index& row) { return place.at(row); });
 }
@@ -120,9 +123,15 @@ void lower_mode(Lower& l) {
     return loop::select(at > 0 && before != rows.values.at(i), at, 0);
   });
   Ref start = l.temporary(DType::i64, Sizes(x.sizes())), seen = l.temporary(DType::i64, Sizes(x.sizes()));
-  l.anchor(loop::Scan{.kind = loop::ScanKind::max, .in = begins.operand(), .out = start.operand(), .has_indices = true, .indices = seen.operand(), .dim = rows.dim});
+  l.anchor(loop::Scan{.kind = loop::ScanKind::max,
+                      .in = begins.operand(),
+                      .out = start.operand(),
+                      .has_indices = true,
+                      .indices = seen.operand(),
+                      .dim = rows.dim});
   Ref place = l.temporary(DType::i64, reduced_sizes(x.sizes(), over.dims, true), [&](const Index& i) {
-    return l.reduce(loop::Combine::argmax, {rows.length}, [&](const Index& r) { return r[0] - start.at(over.at(i, r)); });
+    return l.reduce(loop::Combine::argmax, {rows.length},
+                    [&](const Index& r) { return r[0] - start.at(over.at(i, r)); });
   });
   choose(l, rows, l.flag(2), [&](const Index& row) { return place.at(row); });
 }
@@ -132,7 +141,8 @@ Tensor flat(const Tensor& x) { return reshape(x, Sizes{x.numel()}); }
 Results median_of_all(Build& b, const Handle& median) {
   if (surely(sym::eq(b[0].numel(), 0))) {
     b.require(is_floating(b[0].dtype()), "there is no median of no integers");
-    return full(Sizes{}, std::numeric_limits<double>::quiet_NaN(), kw("dtype", b[0].dtype()), kw("device", b[0].meta().device));
+    return full(Sizes{}, std::numeric_limits<double>::quiet_NaN(), kw("dtype", b[0].dtype()),
+                kw("device", b[0].meta().device));
   }
   return {{CallArg(median(flat(b[0]), 0)[0])}};
 }
@@ -147,8 +157,10 @@ void lower_histogram(Lower& l) {
   Ref low = l.temporary(dtype, {}), high = l.temporary(dtype, {});
   bool of_data = lo == hi && !surely(sym::eq(count(all), 0));
   l.stage({}, [&](const Index& i) {
-    Expr a = of_data ? l.reduce(loop::Combine::min, all, [&](const Index& r) { return x.at(r); }) : l.constant(lo, type);
-    Expr b = of_data ? l.reduce(loop::Combine::max, all, [&](const Index& r) { return x.at(r); }) : l.constant(hi, type);
+    Expr a =
+        of_data ? l.reduce(loop::Combine::min, all, [&](const Index& r) { return x.at(r); }) : l.constant(lo, type);
+    Expr b =
+        of_data ? l.reduce(loop::Combine::max, all, [&](const Index& r) { return x.at(r); }) : l.constant(hi, type);
     l.store(low, i, loop::select(a == b, a - 1.0, a));
     l.store(high, i, loop::select(a == b, b + 1.0, b));
   });
@@ -164,7 +176,8 @@ void lower_histogram(Lower& l) {
 }
 
 // How many boundaries lie before each value; those equal to it count where `right`. NaN comes last.
-void lower_search(Lower& l, const std::function<Expr(const Index&)>& boundary, SymInt boundaries, const std::function<Expr(const Index&)>& value, bool right) {
+void lower_search(Lower& l, const std::function<Expr(const Index&)>& boundary, SymInt boundaries,
+                  const std::function<Expr(const Index&)>& value, bool right) {
   l.tensor([&](const Index& i) {
     Expr v = value(i);
     return l.sum({boundaries}, [&](const Index& r) {
@@ -198,24 +211,26 @@ void lower_searchsorted(Lower& l, bool number) {
         Index row = one_row ? Index{at.back()} : at;
         return sequence.at(l.given(5) ? row.with(row.size() - 1, l[5].at(row)) : row);
       },
-      n, [&](const Index& i) { return number ? l.scalar(1, loop::compute_of(sequence.dtype())) : l[1].at(i); }, to_the_right(l, 3, 4));
+      n, [&](const Index& i) { return number ? l.scalar(1, loop::compute_of(sequence.dtype())) : l[1].at(i); },
+      to_the_right(l, 3, 4));
 }
 
 }  // namespace
 
 void register_sort(Registry& ops) {
   ops.add(sort, {
-      .schema = "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
-      .meta = [](MetaCall& m) { return sort_meta(m, 1); },
-      .lower = [](Lower& l) { lower_sort(l, 1, 2); },
-      .vjp = [](Vjp& v) { return sorted_rule(v, 1); },
-  });
+                    .schema = "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+                    .meta = [](MetaCall& m) { return sort_meta(m, 1); },
+                    .lower = [](Lower& l) { lower_sort(l, 1, 2); },
+                    .vjp = [](Vjp& v) { return sorted_rule(v, 1); },
+                });
   ops.add(sort_stable, {
-      .schema = "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
-      .meta = [](MetaCall& m) { return sort_meta(m, 2); },
-      .lower = [](Lower& l) { lower_sort(l, 2, 3); },
-      .vjp = [](Vjp& v) { return sorted_rule(v, 2); },
-  });
+                           .schema = "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> "
+                                     "(Tensor values, Tensor indices)",
+                           .meta = [](MetaCall& m) { return sort_meta(m, 2); },
+                           .lower = [](Lower& l) { lower_sort(l, 2, 3); },
+                           .vjp = [](Vjp& v) { return sorted_rule(v, 2); },
+                       });
   ops.add({
       .schema = "argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
       .kind = Kind::composite,
@@ -225,7 +240,8 @@ void register_sort(Registry& ops) {
       .schema = "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) -> Results {
-        return {{CallArg(sort_stable(b[0], kw("stable", b.arg(1)), kw("dim", b.arg(2)), kw("descending", b.arg(3)))[1])}};
+        return {
+            {CallArg(sort_stable(b[0], kw("stable", b.arg(1)), kw("dim", b.arg(2)), kw("descending", b.arg(3)))[1])}};
       },
   });
   ops.add({
@@ -234,27 +250,31 @@ void register_sort(Registry& ops) {
       .decompose = [](Build& b) -> Results { return {{CallArg(sort(b[0], 0)[0])}}; },
   });
   ops.add(topk, {
-      .schema = "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
-      .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta& x = m.meta(0);
-        size_t dim = m.dim(2, x.rank());
-        SymInt k = m.integer(1), n = x.rank() ? x.sizes[dim] : SymInt(1);
-        m.require(!surely(sym::lt(k, 0)) && !surely(sym::gt(k, n)), "k: expected 0 to ", n, ", the size of dimension ", dim, ", got ", k);
-        Sizes sizes = x.sizes;
-        if (x.rank()) sizes[dim] = k;
-        return {like(x, sizes), like(x, sizes, DType::i64)};
-      },
-      .lower = [](Lower& l) {
-        Ref x = l[0], out = l.out(0);
-        size_t rank = x.sizes().size();
-        if (rank == 0) return first_of_one(l);
-        Ref in = l.computable(x);
-        Ref target = in.dtype() == out.dtype() ? out : l.temporary(in.dtype(), Sizes(out.sizes()));
-        l.anchor(loop::TopK{in.operand(), target.operand(), l.out(1).operand(), l.dim(2, rank), l.integer(1), l.flag(3), l.flag(4)});
-        if (target.id != out.id) l.copy(target, out);
-      },
-      .vjp = [](Vjp& v) { return sorted_rule(v, 2); },
-  });
+                    .schema = "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor "
+                              "values, Tensor indices)",
+                    .meta = [](MetaCall& m) -> Metas {
+                      const TensorMeta& x = m.meta(0);
+                      size_t dim = m.dim(2, x.rank());
+                      SymInt k = m.integer(1), n = x.rank() ? x.sizes[dim] : SymInt(1);
+                      m.require(!surely(sym::lt(k, 0)) && !surely(sym::gt(k, n)), "k: expected 0 to ", n,
+                                ", the size of dimension ", dim, ", got ", k);
+                      Sizes sizes = x.sizes;
+                      if (x.rank()) sizes[dim] = k;
+                      return {like(x, sizes), like(x, sizes, DType::i64)};
+                    },
+                    .lower =
+                        [](Lower& l) {
+                          Ref x = l[0], out = l.out(0);
+                          size_t rank = x.sizes().size();
+                          if (rank == 0) return first_of_one(l);
+                          Ref in = l.computable(x);
+                          Ref target = in.dtype() == out.dtype() ? out : l.temporary(in.dtype(), Sizes(out.sizes()));
+                          l.anchor(loop::TopK{in.operand(), target.operand(), l.out(1).operand(), l.dim(2, rank),
+                                              l.integer(1), l.flag(3), l.flag(4)});
+                          if (target.id != out.id) l.copy(target, out);
+                        },
+                    .vjp = [](Vjp& v) { return sorted_rule(v, 2); },
+                });
   ops.add({
       .schema = "kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
       .meta = [](MetaCall& m) -> Metas {
@@ -263,36 +283,43 @@ void register_sort(Registry& ops) {
         m.require(!surely(sym::lt(k, 1)) && !surely(sym::gt(k, n)), "k: expected 1 to ", n, ", got ", k);
         return out;
       },
-      .lower = [](Lower& l) {
-        if (l[0].sizes().empty()) return first_of_one(l);
-        SortedRows rows = sorted_rows(l, l.dim(2, l[0].sizes().size()));
-        choose(l, rows, l.flag(3), [&](const Index&) { return l.extent(l.integer(1) - 1); });
-      },
+      .lower =
+          [](Lower& l) {
+            if (l[0].sizes().empty()) return first_of_one(l);
+            SortedRows rows = sorted_rows(l, l.dim(2, l[0].sizes().size()));
+            choose(l, rows, l.flag(3), [&](const Index&) { return l.extent(l.integer(1) - 1); });
+          },
       .vjp = [](Vjp& v) { return chosen_rule(v, 2, 3); },
   });
-  ops.add(median, {
-      .schema = "median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-      .meta = [](MetaCall& m) { return chosen_meta(m, 1, 2); },
-      .lower = [](Lower& l) { lower_median(l, false); },
-      .vjp = [](Vjp& v) { return chosen_rule(v, 1, 2); },
-  });
-  ops.add(nanmedian, {
-      .schema = "nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-      .meta = [](MetaCall& m) { return chosen_meta(m, 1, 2); },
-      .lower = [](Lower& l) { lower_median(l, true); },
-      .vjp = [](Vjp& v) { return chosen_rule(v, 1, 2); },
-  });
+  ops.add(median,
+          {
+              .schema = "median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+              .meta = [](MetaCall& m) { return chosen_meta(m, 1, 2); },
+              .lower = [](Lower& l) { lower_median(l, false); },
+              .vjp = [](Vjp& v) { return chosen_rule(v, 1, 2); },
+          });
+  ops.add(nanmedian,
+          {
+              .schema = "nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+              .meta = [](MetaCall& m) { return chosen_meta(m, 1, 2); },
+              .lower = [](Lower& l) { lower_median(l, true); },
+              .vjp = [](Vjp& v) { return chosen_rule(v, 1, 2); },
+          });
   ops.add({
       .schema = "median(Tensor self) -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) { return median_of_all(b, median); },
-      .vjp = [](Vjp& v) -> Grads { return {share_evenly(v.grad(0), v[0], v.out(0), Reduced(v, v[0].sizes(), -1, -1))}; },
+      .vjp = [](Vjp& v) -> Grads {
+        return {share_evenly(v.grad(0), v[0], v.out(0), Reduced(v, v[0].sizes(), -1, -1))};
+      },
   });
   ops.add({
       .schema = "nanmedian(Tensor self) -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) { return median_of_all(b, nanmedian); },
-      .vjp = [](Vjp& v) -> Grads { return {share_evenly(v.grad(0), v[0], v.out(0), Reduced(v, v[0].sizes(), -1, -1))}; },
+      .vjp = [](Vjp& v) -> Grads {
+        return {share_evenly(v.grad(0), v[0], v.out(0), Reduced(v, v[0].sizes(), -1, -1))};
+      },
   });
   ops.add({
       .schema = "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
@@ -303,7 +330,8 @@ void register_sort(Registry& ops) {
   ops.add({
       .schema = "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
-        m.require(is_floating(m.meta(0).dtype), "expected a floating point tensor, got ", m.meta(0), "; convert it first");
+        m.require(is_floating(m.meta(0).dtype), "expected a floating point tensor, got ", m.meta(0),
+                  "; convert it first");
         m.require(m.constant(1) > 0, "bins: expected a positive number, got ", m.constant(1));
         m.require(m.number(2) <= m.number(3), "max must not be less than min, got ", m.number(3), " and ", m.number(2));
         return like(m.meta(0), {m.integer(1)});
@@ -311,18 +339,21 @@ void register_sort(Registry& ops) {
       .lower = lower_histogram,
   });
   ops.add({
-      .schema = "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? "
+      .schema = "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, "
+                "str? side=None, Tensor? "
                 "sorter=None) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
         const TensorMeta &s = m.meta(0), &x = m.meta(1);
         m.require(s.rank() >= 1, "sorted_sequence: expected at least one dimension, got ", s);
-        m.require(s.rank() == 1 || s.rank() == x.rank(), "expected one row of boundaries, or as many rows as values have, got ", s, " and ", x);
+        m.require(s.rank() == 1 || s.rank() == x.rank(),
+                  "expected one row of boundaries, or as many rows as values have, got ", s, " and ", x);
         return found_meta(m, x, m.flag(2));
       },
       .lower = [](Lower& l) { lower_searchsorted(l, false); },
   });
   ops.add({
-      .schema = "searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? "
+      .schema = "searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, "
+                "str? side=None, Tensor? "
                 "sorter=None) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
         m.require(m.meta(0).rank() == 1, "sorted_sequence: expected one row beside a number, got ", m.meta(0));
@@ -336,9 +367,12 @@ void register_sort(Registry& ops) {
         m.require(m.meta(1).rank() == 1, "boundaries: expected one row, got ", m.meta(1));
         return found_meta(m, m.meta(0), m.flag(2));
       },
-      .lower = [](Lower& l) {
-        lower_search(l, [&](const Index& at) { return l[1].at({at.back()}); }, l[1].size(0), [&](const Index& i) { return l[0].at(i); }, l.flag(3));
-      },
+      .lower =
+          [](Lower& l) {
+            lower_search(
+                l, [&](const Index& at) { return l[1].at({at.back()}); }, l[1].size(0),
+                [&](const Index& i) { return l[0].at(i); }, l.flag(3));
+          },
   });
   ops.add({
       .schema = "bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
@@ -346,10 +380,12 @@ void register_sort(Registry& ops) {
         m.require(m.meta(1).rank() == 1, "boundaries: expected one row, got ", m.meta(1));
         return found_meta(m, like(m.meta(1), {}), m.flag(2));
       },
-      .lower = [](Lower& l) {
-        lower_search(l, [&](const Index& at) { return l[1].at({at.back()}); }, l[1].size(0),
-                     [&](const Index&) { return l.scalar(0, loop::compute_of(l[1].dtype())); }, l.flag(3));
-      },
+      .lower =
+          [](Lower& l) {
+            lower_search(
+                l, [&](const Index& at) { return l[1].at({at.back()}); }, l[1].size(0),
+                [&](const Index&) { return l.scalar(0, loop::compute_of(l[1].dtype())); }, l.flag(3));
+          },
   });
 }
 

@@ -114,7 +114,8 @@ void lower_norm(Lower& l) {
   l.tensor([&](const Index& i) {
     auto element = [&](const Index& r) { return cast(x.at(over.at(i, r)), type); };
     if (std::isinf(p))
-      return l.reduce(p > 0 ? loop::Combine::max : loop::Combine::min, extents, [&](const Index& r) { return loop::abs(element(r)); });
+      return l.reduce(p > 0 ? loop::Combine::max : loop::Combine::min, extents,
+                      [&](const Index& r) { return loop::abs(element(r)); });
     if (p == 0) return l.sum(extents, [&](const Index& r) { return cast(element(r) != 0, type); });
     if (p == 1) return l.sum(extents, [&](const Index& r) { return loop::abs(element(r)); });
     if (p == 2) {
@@ -161,7 +162,8 @@ void lower_logsumexp(Lower& l) {
   double infinity = std::numeric_limits<double>::infinity();
   // Infinite maxima are not subtracted: inf - inf would be NaN.
   Ref high = l.temporary(computable(l.out().dtype()), kept_sizes, [&](const Index& i) {
-    loop::Expr m = l.reduce(loop::Combine::max, extents, [&](const Index& r) { return cast(x.at(kept.at(i, r)), type); });
+    loop::Expr m =
+        l.reduce(loop::Combine::max, extents, [&](const Index& r) { return cast(x.at(kept.at(i, r)), type); });
     return loop::select(loop::abs(m) == infinity, 0.0, m);
   });
   Index zero(over.dims.size(), loop::Expr(0));
@@ -177,17 +179,18 @@ void lower_logsumexp(Lower& l) {
 }  // namespace
 
 void register_statistics(Registry& ops) {
-#define TENON_SPREAD(name, result, root, with_mean, layout, rest)             \
-  {.schema = name "(Tensor self, " rest ") -> " result,                       \
-   .kind = Kind::reduction,                                                   \
-   .meta = [](MetaCall& m) { return spread_meta(m, layout, with_mean); },     \
-   .lower = [](Lower& l) { lower_spread(l, layout, root, with_mean); },       \
-   .vjp = [](Vjp& v) { return spread_rule(v, layout, root, with_mean); }}
-#define TENON_SPREADS(handle, name, result, root, with_mean)                                                  \
-  ops.add(TENON_SPREAD(name, result, root, with_mean, of_all, "bool unbiased=True"));                         \
-  ops.add(TENON_SPREAD(name ".dim", result, root, with_mean, of_dims,                                         \
-                       "int[1]? dim, bool unbiased=True, bool keepdim=False"));                               \
-  ops.add(handle, TENON_SPREAD(name ".correction", result, root, with_mean, of_correction,                    \
+#define TENON_SPREAD(name, result, root, with_mean, layout, rest)                 \
+  {                                                                               \
+    .schema = name "(Tensor self, " rest ") -> " result, .kind = Kind::reduction, \
+    .meta = [](MetaCall& m) { return spread_meta(m, layout, with_mean); },        \
+    .lower = [](Lower& l) { lower_spread(l, layout, root, with_mean); },          \
+    .vjp = [](Vjp& v) { return spread_rule(v, layout, root, with_mean); }         \
+  }
+#define TENON_SPREADS(handle, name, result, root, with_mean)                               \
+  ops.add(TENON_SPREAD(name, result, root, with_mean, of_all, "bool unbiased=True"));      \
+  ops.add(TENON_SPREAD(name ".dim", result, root, with_mean, of_dims,                      \
+                       "int[1]? dim, bool unbiased=True, bool keepdim=False"));            \
+  ops.add(handle, TENON_SPREAD(name ".correction", result, root, with_mean, of_correction, \
                                "int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False"))
   TENON_SPREADS(var, "var", "Tensor", false, false);
   TENON_SPREADS(standard_deviation, "std", "Tensor", true, false);
@@ -196,16 +199,18 @@ void register_statistics(Registry& ops) {
 #undef TENON_SPREADS
 #undef TENON_SPREAD
 
-  ops.add(linalg_vector_norm, {
-      .schema = "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-      .kind = Kind::reduction,
-      .meta = norm_meta,
-      .lower = lower_norm,
-      .vjp = [](Vjp& v) -> Grads {
-        Tensor x = v.dtype(4) ? to(v[0], *v.dtype(4)) : v[0];
-        return {norm_gradient(v.grad(0), x, v.out(0), v.number(1), Reduced(v, x.sizes(), 2, 3))};
-      },
-  });
+  ops.add(linalg_vector_norm,
+          {
+              .schema = "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
+                        "ScalarType? dtype=None) -> Tensor",
+              .kind = Kind::reduction,
+              .meta = norm_meta,
+              .lower = lower_norm,
+              .vjp = [](Vjp& v) -> Grads {
+                Tensor x = v.dtype(4) ? to(v[0], *v.dtype(4)) : v[0];
+                return {norm_gradient(v.grad(0), x, v.out(0), v.number(1), Reduced(v, x.sizes(), 2, 3))};
+              },
+          });
   ops.add({
       .schema = "norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
       .kind = Kind::composite,
@@ -217,7 +222,8 @@ void register_statistics(Registry& ops) {
       .decompose = [](Build& b) { return vector_norm(b, 1, b.arg(2), b.flag(3), {}); },
   });
   ops.add({
-      .schema = "norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor",
+      .schema =
+          "norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) { return vector_norm(b, 1, b.arg(2), b.flag(3), b.arg(4)); },
   });
@@ -232,54 +238,59 @@ void register_statistics(Registry& ops) {
       .decompose = [](Build& b) { return linalg_vector_norm(b[0] - b[1], b.arg(2)); },
   });
   ops.add(logsumexp, {
-      .schema = "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
-      .kind = Kind::reduction,
-      .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta& x = m.meta(0);
-        Reduced over(m, x.sizes, 1, 2);
-        return like(x, reduced_sizes(x.sizes, over.dims, over.keepdim), is_floating(x.dtype) ? x.dtype : DType::f32);
-      },
-      .lower = lower_logsumexp,
-      .vjp = [](Vjp& v) -> Grads {
-        Reduced over(v, v[0].sizes(), 1, 2);
-        Tensor g = restore_dims(v.grad(0), v[0].sizes(), over.dims, over.keepdim);
-        Tensor y = restore_dims(v.out(0), v[0].sizes(), over.dims, over.keepdim);
-        return {g * Tensor(exp(v[0] - y))};
-      },
-  });
+                         .schema = "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+                         .kind = Kind::reduction,
+                         .meta = [](MetaCall& m) -> Metas {
+                           const TensorMeta& x = m.meta(0);
+                           Reduced over(m, x.sizes, 1, 2);
+                           return like(x, reduced_sizes(x.sizes, over.dims, over.keepdim),
+                                       is_floating(x.dtype) ? x.dtype : DType::f32);
+                         },
+                         .lower = lower_logsumexp,
+                         .vjp = [](Vjp& v) -> Grads {
+                           Reduced over(v, v[0].sizes(), 1, 2);
+                           Tensor g = restore_dims(v.grad(0), v[0].sizes(), over.dims, over.keepdim);
+                           Tensor y = restore_dims(v.out(0), v[0].sizes(), over.dims, over.keepdim);
+                           return {g * Tensor(exp(v[0] - y))};
+                         },
+                     });
   ops.alias(logsumexp, {"special_logsumexp"});
-  ops.add(nansum, {
-      .schema = "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-      .kind = Kind::reduction,
-      .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta& x = m.meta(0);
-        Reduced over(m, x.sizes, 1, 2);
-        DType own = is_floating(x.dtype) ? x.dtype : DType::i64;
-        return like(x, reduced_sizes(x.sizes, over.dims, over.keepdim), m.dtype(3).value_or(own));
-      },
-      .lower = [](Lower& l) {
-        Ref x = l[0];
-        Reduced over(l, x.sizes(), 1, 2);
-        Compute type = loop::compute_of(l.out().dtype());
-        l.tensor([&](const Index& i) {
-          return l.sum(extents_of(x.sizes(), over.dims), [&](const Index& r) {
-            loop::Expr e = x.at(over.at(i, r));
-            if (is_floating(x.dtype())) e = loop::select(loop::is_nan(e), 0.0, e);
-            return cast(e, type);
-          });
-        });
-      },
-      .vjp = [](Vjp& v) -> Grads {
-        Reduced over(v, v[0].sizes(), 1, 2);
-        Tensor g = restore_dims(v.grad(0), v[0].sizes(), over.dims, over.keepdim);
-        return {g * Tensor(eq(v[0], v[0]))};
-      },
-  });
+  ops.add(
+      nansum,
+      {
+          .schema = "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+          .kind = Kind::reduction,
+          .meta = [](MetaCall& m) -> Metas {
+            const TensorMeta& x = m.meta(0);
+            Reduced over(m, x.sizes, 1, 2);
+            DType own = is_floating(x.dtype) ? x.dtype : DType::i64;
+            return like(x, reduced_sizes(x.sizes, over.dims, over.keepdim), m.dtype(3).value_or(own));
+          },
+          .lower =
+              [](Lower& l) {
+                Ref x = l[0];
+                Reduced over(l, x.sizes(), 1, 2);
+                Compute type = loop::compute_of(l.out().dtype());
+                l.tensor([&](const Index& i) {
+                  return l.sum(extents_of(x.sizes(), over.dims), [&](const Index& r) {
+                    loop::Expr e = x.at(over.at(i, r));
+                    if (is_floating(x.dtype())) e = loop::select(loop::is_nan(e), 0.0, e);
+                    return cast(e, type);
+                  });
+                });
+              },
+          .vjp = [](Vjp& v) -> Grads {
+            Reduced over(v, v[0].sizes(), 1, 2);
+            Tensor g = restore_dims(v.grad(0), v[0].sizes(), over.dims, over.keepdim);
+            return {g * Tensor(eq(v[0], v[0]))};
+          },
+      });
   ops.add({
       .schema = "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) -> Results {
-        b.require(is_floating(b[0].dtype()), "expected a floating point tensor, got ", b[0].meta(), "; convert it first");
+        b.require(is_floating(b[0].dtype()), "expected a floating point tensor, got ", b[0].meta(),
+                  "; convert it first");
         Tensor total = nansum(b[0], b.arg(1), b.arg(2), kw("dtype", b.arg(3)));
         return div(total, Tensor(sum(eq(b[0], b[0]), b.arg(1), b.arg(2))));
       },
@@ -287,10 +298,11 @@ void register_statistics(Registry& ops) {
   ops.add({
       .schema = "trace(Tensor self) -> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) {
-        b.require(b[0].rank() == 2, "expected a matrix, got ", b[0].meta());
-        return sum_all(diagonal(b[0]));
-      },
+      .decompose =
+          [](Build& b) {
+            b.require(b[0].rank() == 2, "expected a matrix, got ", b[0].meta());
+            return sum_all(diagonal(b[0]));
+          },
   });
 }
 
