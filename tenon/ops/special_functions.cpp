@@ -53,9 +53,16 @@ double recurrence(double n, double first, double second, Next next) {
 
 }  // namespace
 
-double i0(double x) { return std::isnan(x) ? x : std::fabs(x) > 700 ? std::exp(std::fabs(x)) * i0e(x) : std::cyl_bessel_i(0, std::fabs(x)); }
+double i0(double x) {
+  return std::isnan(x) ? x : std::fabs(x) > 700 ? std::exp(std::fabs(x)) * i0e(x) : std::cyl_bessel_i(0, std::fabs(x));
+}
 double i0e(double x) { return std::isnan(x) ? x : ie(0, std::fabs(x)); }
-double i1(double x) { return std::isnan(x) ? x : std::copysign(std::fabs(x) > 700 ? std::exp(std::fabs(x)) * ie(1, std::fabs(x)) : std::cyl_bessel_i(1, std::fabs(x)), x); }
+double i1(double x) {
+  return std::isnan(x) ? x
+                       : std::copysign(std::fabs(x) > 700 ? std::exp(std::fabs(x)) * ie(1, std::fabs(x))
+                                                          : std::cyl_bessel_i(1, std::fabs(x)),
+                                       x);
+}
 double i1e(double x) { return std::isnan(x) ? x : std::copysign(ie(1, std::fabs(x)), x); }
 double k0e(double x) { return ke(0, x); }
 double k1e(double x) { return ke(1, x); }
@@ -113,8 +120,9 @@ double zeta(double s, double q) {
   for (double k = 0; k < terms; ++k) sum += std::pow(q + k, -s);
   double z = q + terms, power = std::pow(z, -s);
   sum += power * z / (s - 1) + power / 2;
-  constexpr double bernoulli[] = {1.0 / 6, -1.0 / 30, 1.0 / 42, -1.0 / 30, 5.0 / 66, -691.0 / 2730, 7.0 / 6, -3617.0 / 510};
-  double factor = s * power / z, factorial = 2;   // s (s+1) ... z^(-s-2j+1), over (2j)!
+  constexpr double bernoulli[] = {1.0 / 6,  -1.0 / 30,     1.0 / 42, -1.0 / 30,
+                                  5.0 / 66, -691.0 / 2730, 7.0 / 6,  -3617.0 / 510};
+  double factor = s * power / z, factorial = 2;  // s (s+1) ... z^(-s-2j+1), over (2j)!
   for (int j = 1; j <= 8; ++j) {
     sum += bernoulli[j - 1] * factor / factorial;
     factor *= (s + 2 * j - 1) * (s + 2 * j) / (z * z);
@@ -160,12 +168,24 @@ double upper_gamma(double a, double x) {
   return h * std::exp(a * std::log(x) - x - std::lgamma(a));
 }
 
-double chebyshev_t(double x, double n) { return recurrence(n, 1, x, [x](double, double p, double q) { return 2 * x * p - q; }); }
-double chebyshev_u(double x, double n) { return recurrence(n, 1, 2 * x, [x](double, double p, double q) { return 2 * x * p - q; }); }
-double chebyshev_v(double x, double n) { return recurrence(n, 1, 2 * x - 1, [x](double, double p, double q) { return 2 * x * p - q; }); }
-double chebyshev_w(double x, double n) { return recurrence(n, 1, 2 * x + 1, [x](double, double p, double q) { return 2 * x * p - q; }); }
-double hermite_h(double x, double n) { return recurrence(n, 1, 2 * x, [x](double k, double p, double q) { return 2 * x * p - 2 * k * q; }); }
-double hermite_he(double x, double n) { return recurrence(n, 1, x, [x](double k, double p, double q) { return x * p - k * q; }); }
+double chebyshev_t(double x, double n) {
+  return recurrence(n, 1, x, [x](double, double p, double q) { return 2 * x * p - q; });
+}
+double chebyshev_u(double x, double n) {
+  return recurrence(n, 1, 2 * x, [x](double, double p, double q) { return 2 * x * p - q; });
+}
+double chebyshev_v(double x, double n) {
+  return recurrence(n, 1, 2 * x - 1, [x](double, double p, double q) { return 2 * x * p - q; });
+}
+double chebyshev_w(double x, double n) {
+  return recurrence(n, 1, 2 * x + 1, [x](double, double p, double q) { return 2 * x * p - q; });
+}
+double hermite_h(double x, double n) {
+  return recurrence(n, 1, 2 * x, [x](double k, double p, double q) { return 2 * x * p - 2 * k * q; });
+}
+double hermite_he(double x, double n) {
+  return recurrence(n, 1, x, [x](double k, double p, double q) { return x * p - k * q; });
+}
 double laguerre(double x, double n) {
   return recurrence(n, 1, 1 - x, [x](double k, double p, double q) { return ((2 * k + 1 - x) * p - k * q) / (k + 1); });
 }

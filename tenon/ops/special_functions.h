@@ -4,7 +4,7 @@
 
 namespace tenon::special {
 
-double i0(double x);   // modified Bessel functions, and scaled by exp(-|x|)
+double i0(double x);  // modified Bessel functions, and scaled by exp(-|x|)
 double i0e(double x);
 double i1(double x);
 double i1e(double x);
@@ -18,12 +18,12 @@ double y0(double x);
 double y1(double x);
 double spherical_j0(double x);
 double airy(double x);
-double erfcx(double x);      // exp(x^2) erfc(x)
-double ndtri(double p);      // where the normal distribution reaches p
+double erfcx(double x);  // exp(x^2) erfc(x)
+double ndtri(double p);  // where the normal distribution reaches p
 double log_ndtr(double x);
-double zeta(double s, double q);   // Hurwitz's
+double zeta(double s, double q);  // Hurwitz's
 double polygamma(int64_t n, double x);
-double lower_gamma(double a, double x);   // regularised incomplete gamma functions
+double lower_gamma(double a, double x);  // regularised incomplete gamma functions
 double upper_gamma(double a, double x);
 
 double chebyshev_t(double x, double n);
