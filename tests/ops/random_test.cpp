@@ -131,6 +131,17 @@ TEST_F(Random, ProbabilitiesOfZeroAndOneAreCertain) {
   EXPECT_EQ(mean(values(p)), 0);
 }
 
+TEST_F(Random, SamplesFollowTheirWeights) {
+  Tensor p = Tensor::empty(DType::f32, {3});
+  for (int i = 0; i < 3; ++i) p.mutable_data<float>()[i] = static_cast<float>(i);  // weights 0, 1, 2
+  std::vector<double> x = values(call_named("aten::multinomial", {p, 3000, true, {}}));
+  EXPECT_EQ(std::count(x.begin(), x.end(), 0), 0);
+  EXPECT_NEAR(static_cast<double>(std::count(x.begin(), x.end(), 2)), 2000, 120);
+  x = values(call_named("aten::multinomial", {p, 2, false, {}}));
+  std::sort(x.begin(), x.end());
+  EXPECT_EQ(x, (std::vector<double>{1, 2}));
+}
+
 TEST_F(Random, InPlaceFormsWriteTheirTensor) {
   seed_random(1);
   Tensor x = full(Sizes{1000}, 0.0);
