@@ -9,9 +9,9 @@
 namespace tenon {
 
 Handle relu, sigmoid, tanh, gelu, silu, softplus, hardtanh, leaky_relu, elu, threshold_backward, sigmoid_backward, tanh_backward,
-    gelu_backward, silu_backward;
+    gelu_backward, silu_backward, leaky_relu_backward;
 
-static Handle mish_backward, softplus_backward, hardtanh_backward, hardswish_backward, hardsigmoid_backward, leaky_relu_backward, elu_backward,
+static Handle mish_backward, softplus_backward, hardtanh_backward, hardswish_backward, hardsigmoid_backward, elu_backward,
     hardshrink_backward, softshrink_backward, logit, logit_backward;
 
 namespace {

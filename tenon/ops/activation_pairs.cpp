@@ -177,6 +177,16 @@ void register_activation_pairs(Registry& ops) {
         return mul(x, where(le(x, 0.0), slope, 1.0));
       },
   });
+  ops.add({
+      .schema = "rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool training, bool self_is_result) "
+                "-> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) -> Results {
+        double lower = b.number(3), upper = b.number(4);
+        if (b.flag(5) && upper - lower > 1e-6) return mul(b[0], b[2]);
+        return leaky_relu_backward(b[0], b[1], (lower + upper) / 2, b.arg(6));
+      },
+  });
 }
 
 }  // namespace tenon

@@ -279,6 +279,8 @@ void register_arithmetic(Registry& ops) {
         return {base, exponent};
       },
   });
+  ops.in_place(pow_scalar, "pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)");
+  ops.in_place(pow_tensor, "pow_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)");
   ops.add(pow_base, {
       .schema = "pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
       .kind = Kind::pointwise,

@@ -8,6 +8,7 @@
 #include "tenon/ops/infer.h"
 #include "tenon/ops/logic.h"
 #include "tenon/ops/registry.h"
+#include "tenon/ops/special.h"
 
 namespace tenon {
 
@@ -79,6 +80,7 @@ void register_elementwise(Registry& ops) {
       .schema = "digamma(Tensor self) -> Tensor",
       .kind = Kind::pointwise,
       .scalar = [](const Scalars& x) { return call(loop::Fn::digamma, x[0]); },
+      .vjp = [](Vjp& v) -> Grads { return {v.grad(0) * Tensor(polygamma(1, v[0]))}; },
       .promote = Promote::int_to_float,
   });
   ops.alias(expm1, {"special_expm1"});

@@ -13,7 +13,8 @@ namespace tenon {
 
 Handle clamp, clamp_min, clamp_max, addcmul, addcdiv, lerp, fmin, fmax, remainder, fmod, floor_divide, xlogy, logaddexp;
 
-static Handle atan2, clamp_tensor, clamp_min_tensor, clamp_max_tensor, remainder_scalar, fmod_scalar, xlogy_scalar, xlogy_of_number, logaddexp2;
+static Handle atan2, clamp_tensor, clamp_min_tensor, clamp_max_tensor, xlogy_scalar, xlogy_of_number, logaddexp2,
+    float_power, float_power_scalar, ldexp;
 
 namespace {
 
@@ -135,6 +136,7 @@ void register_elementwise_pairs(Registry& ops) {
       .meta = numeric_meta,
       .scalar = quotient_floor,
   });
+  ops.in_place(floor_divide, "floor_divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)");
   ops.add({
       .schema = "floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
       .kind = Kind::pointwise,
@@ -412,12 +414,12 @@ void register_elementwise_pairs(Registry& ops) {
       },
   });
 
-  ops.add({
+  ops.add(float_power, {
       .schema = "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) { return power_in_double(b.arg(0), b.arg(1)); },
   });
-  ops.add({
+  ops.add(float_power_scalar, {
       .schema = "float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) { return power_in_double(b.arg(0), b.arg(1)); },
@@ -427,11 +429,14 @@ void register_elementwise_pairs(Registry& ops) {
       .kind = Kind::composite,
       .decompose = [](Build& b) { return power_in_double(b.arg(0), b.arg(1)); },
   });
-  ops.add({
+  ops.in_place(float_power, "float_power_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)");
+  ops.in_place(float_power_scalar, "float_power_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)");
+  ops.add(ldexp, {
       .schema = "ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) { return mul(b[0], pow_base(2.0, b[1])); },
   });
+  ops.in_place(ldexp, "ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)");
 }
 
 }  // namespace tenon

@@ -38,6 +38,7 @@ void register_families(Registry& ops) {
   register_shape(ops);
   register_softmax(ops);
   register_sort(ops);
+  register_special(ops);
   register_statistics(ops);
   register_symbolic(ops);
   register_upsample(ops);

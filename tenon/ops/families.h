@@ -40,6 +40,7 @@ void register_scatter(Registry& ops);
 void register_shape(Registry& ops);
 void register_softmax(Registry& ops);
 void register_sort(Registry& ops);
+void register_special(Registry& ops);
 void register_statistics(Registry& ops);
 void register_symbolic(Registry& ops);
 void register_upsample(Registry& ops);

@@ -79,6 +79,12 @@ void register_logic(Registry& ops) {
   TENON_BITWISE(bitwise_and, bit_and, "__and__");
   TENON_BITWISE(bitwise_or, bit_or, "__or__");
   TENON_BITWISE(bitwise_xor, bit_xor, "__xor__");
+  ops.in_place(bitwise_and, "__iand__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)");
+  ops.in_place(bitwise_and_scalar, "__iand__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)");
+  ops.in_place(bitwise_or, "__ior__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)");
+  ops.in_place(bitwise_or_scalar, "__ior__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)");
+  ops.in_place(bitwise_xor, "__ixor__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)");
+  ops.in_place(bitwise_xor_scalar, "__ixor__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)");
 #undef TENON_BITWISE
 
 #define TENON_SHIFT(name, fn, dunder)                                                                                                        \

@@ -1,5 +1,6 @@
-// Random numbers from explicit keys: a draw is a pure function of a state {seed, counter}, a stream and a position (Philox), so
-// it can be repeated and does not depend on threads. PyTorch's random ops take their key from the scope they are called in.
+// Random numbers from explicit keys: a draw is a pure function of a state {seed, counter}, a stream and a position
+// (Philox), so it can be repeated and does not depend on threads. PyTorch's random ops take their key from the scope
+// they are called in.
 #pragma once
 #include <functional>
 

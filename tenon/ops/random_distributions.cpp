@@ -8,7 +8,9 @@
 #include "tenon/ops/elementwise.h"
 #include "tenon/ops/infer.h"
 #include "tenon/ops/random.h"
+#include "tenon/ops/reduce.h"
 #include "tenon/ops/registry.h"
+#include "tenon/ops/sort.h"
 #include "tenon/ops/view.h"
 
 namespace tenon {
@@ -287,6 +289,28 @@ void register_random_distributions(Registry& ops) {
       },
   });
 
+  ops.add({   // a race: the category whose exponential time comes first wins, with the odds of its weight
+      .schema = "multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
+      .kind = Kind::composite,
+      .traits = {.random = true},
+      .decompose = [](Build& b) -> Results {
+        Tensor p = b[0];
+        b.require(is_floating(p.dtype()) && (p.rank() == 1 || p.rank() == 2), "expected a floating point tensor of one or two dimensions, got ", p.meta());
+        SymInt samples = b.integer(1), categories = p.size(-1);
+        b.require(!samples.is_int() || samples.as_int() > 0, "num_samples: expected a positive number, got ", samples);
+        b.require(b.flag(2) || !samples.is_int() || !categories.is_int() || samples.as_int() <= categories.as_int(),
+                  "num_samples: expected at most ", categories, " without replacement, got ", samples);
+        DType dtype = p.dtype() == DType::f64 ? DType::f64 : DType::f32;
+        Sizes sizes = p.sizes();
+        if (b.flag(2)) {
+          sizes.back() = samples;
+          sizes.push_back(categories);
+          p = unsqueeze(p, -2);
+        }
+        Tensor times = clamp_min(-Tensor(log(1.0 - drawing(random_uniform, dtype)(sizes))), 1e-30), speed = to(p, dtype) / times;
+        return b.flag(2) ? argmax(speed, -1) : one(topk(speed, samples, -1)[1]);
+      },
+  });
   ops.add(native_dropout, {
       .schema = "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
       .kind = Kind::composite,

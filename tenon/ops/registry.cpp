@@ -78,6 +78,7 @@ void Registry::in_place(const Handle& functional, const char* schema) {
   Op op = functional.op();
   op.schema = parse_schema(schema);
   op.functional = &functional.op();
+  if (op.kind == Kind::view) op.kind = Kind::general;
   op.target = target_of(op.schema, op.def);
   ops_.push_back(std::move(op));
   const Op* made = &ops_.back();
