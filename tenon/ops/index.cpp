@@ -160,15 +160,17 @@ bool only_first_is_mask(const std::vector<Tensor>& indices) {
 Metas index_meta(MetaCall& m) {
   const TensorMeta& self = m.meta(0);
   std::vector<Tensor> indices = m.tensors(1);
-  if (has_mask(indices)) {
-    m.require(only_first_is_mask(indices), "a mask beside other indices has a size that is known only when the program runs; index in two steps");
-    const TensorMeta& mask = indices[0].meta();
-    m.require(mask.rank() <= self.rank(), "the mask ", mask, " has more dimensions than ", self);
-    Sizes sizes = {fresh_size()};
-    for (size_t d = mask.rank(); d < self.rank(); ++d) sizes.push_back(self.sizes[d]);
-    return like(self, sizes);
+  std::vector<Tensor> places;   // a mask stands for one list of places per dim it covers
+  for (const Tensor& t : indices) {
+    if (!t || !is_mask(t.dtype())) {
+      places.push_back(t);
+      continue;
+    }
+    m.require(places.size() + t.rank() <= self.rank(), "the mask ", t.meta(), " has more dimensions than are left of ", self);
+    SymInt found = fresh_size();
+    for (size_t d = 0; d < t.rank(); ++d) places.push_back(Tensor(make_meta(DType::i64, {found}), nullptr, 0));
   }
-  Plan p = plan(m, self, indices);
+  Plan p = plan(m, self, places);
   TensorMeta out = like(self, p.sizes);
   out.strides = planned_strides(p, self);
   return out;
@@ -194,9 +196,7 @@ Metas put_meta(MetaCall& m) {
   const TensorMeta& self = m.meta(0);
   std::vector<Tensor> indices = m.tensors(1);
   m.require(m.meta(2).dtype == self.dtype, "expected values of the dtype of ", self, ", got ", m.meta(2));
-  if (has_mask(indices)) {
-    m.require(only_first_is_mask(indices), "a mask beside other indices is not supported in a program; write in two steps");
-  } else {
+  if (!has_mask(indices)) {
     Plan p = plan(m, self, indices);
     Sizes values = m.meta(2).sizes;
     while (!values.empty() && values.size() > p.sizes.size() && values[0] == SymInt(1)) values.erase(0);
@@ -204,7 +204,10 @@ Metas put_meta(MetaCall& m) {
     Sizes spread = broadcast(values, p.sizes, m);
     m.require(spread.size() == p.sizes.size(), "values ", m.meta(2), " do not broadcast to ", p.sizes);
   }
-  return like(self, self.sizes);
+  TensorMeta out = like(self, self.sizes);
+  const TensorMeta* operand = &self;
+  out.strides = is_dense(self) ? self.strides : pointwise_strides(self.sizes, std::span<const TensorMeta* const>(&operand, 1));
+  return out;
 }
 
 // The value for element i of what is written; leading dims of size 1 that the place does not have are dropped.
@@ -238,6 +241,7 @@ void lower_put(Lower& l) {
   l.copy(l[0], wide.target);
   std::vector<Tensor> indices = l.tensors(1);
   if (has_mask(indices)) {
+    l.require(only_first_is_mask(indices), "a mask beside other indices cannot be part of a fused program; write in two steps");
     lower_put_by_mask(l, wide.target);
   } else {
     Plan p = plan(l, l.meta(0), indices);
@@ -311,8 +315,7 @@ void register_index(Registry& ops) {
       },
       .lower = lower_embedding_backward,
       .vjp = [](Vjp& v) -> Grads {
-        v.require(!v.flag(4), "the second gradient with scale_grad_by_freq is not supported");
-        Tensor rows = embedding(v.grad(0), v[1]);
+        Tensor rows = embedding(v.grad(0), v[1]);   // PyTorch leaves scale_grad_by_freq out of the second gradient
         return {where(eq(unsqueeze(v[1], -1), v.arg(3)), 0.0, rows)};
       },
   });

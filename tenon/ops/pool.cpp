@@ -13,6 +13,17 @@ namespace tenon {
 Handle max_pool2d_with_indices, max_pool3d_with_indices, avg_pool2d, adaptive_avg_pool2d;
 static Handle max_pool2d_backward, max_pool3d_backward, avg_pool3d, avg_pool2d_backward, avg_pool3d_backward;
 
+Tensor picked(const Tensor& x, const Tensor& indices, size_t space) {
+  static const Op& gather = *registry().find("aten::gather");
+  auto flattened = [&](const Tensor& t) -> Tensor {
+    Sizes sizes(std::span<const SymInt>(t.sizes().begin(), t.rank() - space));
+    sizes.push_back(count(Sizes(std::span<const SymInt>(t.sizes().end() - space, space))));
+    return reshape(t, sizes);
+  };
+  Tensor taken = call_op(gather, {flattened(x), -1, flattened(indices), false});
+  return view(taken, indices.sizes());
+}
+
 namespace {
 
 using loop::Compute;
@@ -166,18 +177,6 @@ void lower_unpool(Lower& l, Ref indices, size_t space) {
     l.store(target, to, grad.at(i), loop::Mode::add);
   });
   if (target.id != out.id) l.copy(target, out);
-}
-
-// Picks from a tensor what pooling picked: the gradient of unpooling, through a plane flattened to one dimension.
-Tensor picked(const Tensor& x, const Tensor& indices, size_t space) {
-  static const Op& gather = *registry().find("aten::gather");
-  auto flattened = [&](const Tensor& t) -> Tensor {
-    Sizes sizes(std::span<const SymInt>(t.sizes().begin(), t.rank() - space));
-    sizes.push_back(count(Sizes(std::span<const SymInt>(t.sizes().end() - space, space))));
-    return reshape(t, sizes);
-  };
-  Tensor taken = call_op(gather, {flattened(x), -1, flattened(indices), false});
-  return view(taken, indices.sizes());
 }
 
 // An average's window: [corner, end) with padding counted, and what is left of it inside the image.

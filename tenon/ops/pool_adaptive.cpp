@@ -192,7 +192,8 @@ void register_pool_adaptive(Registry& ops) {
                     .vjp = [](Vjp& v) -> Grads { return {largest_backward(v.grad(0), v[0], v.out(1))}; }});                                            \
   ops.add(largest_backward, {.schema = "adaptive_max_pool" n "_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",                   \
                              .meta = [](MetaCall& m) -> Metas { return max_format(m.meta(1), m.meta(1).sizes); },                                      \
-                             .lower = [](Lower& l) { lower_unpool(l, space); }})
+                             .lower = [](Lower& l) { lower_unpool(l, space); },                                                                        \
+                             .vjp = [](Vjp& v) -> Grads { return {picked(v.grad(0), v[2], space)}; }})
   TENON_ADAPTIVE("2d", 2, average2d, average2d_backward, formatted_like, max2d, max2d_backward, formatted_like);
   TENON_ADAPTIVE("3d", 3, average3d, average3d_backward, like, max3d, max3d_backward, like);
 #undef TENON_ADAPTIVE

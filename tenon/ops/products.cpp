@@ -21,7 +21,12 @@ namespace {
 
 Results one(Tensor t) { return {{CallArg(std::move(t))}}; }
 
-Tensor scaled(const Tensor& x, const ArgsView& call, size_t by) { return call.number(by) == 1 ? x : Tensor(mul(x, call.arg(by))); }
+// Numbers meet integers as integers, truth values as truth.
+Tensor scaled(const Tensor& x, const ArgsView& call, size_t by) {
+  if (x.dtype() == DType::boolean) return mul(x, call.number(by) != 0);
+  if (!is_floating(x.dtype())) return mul(x, static_cast<int64_t>(call.number(by)));
+  return call.number(by) == 1 ? x : Tensor(mul(x, call.arg(by)));
+}
 
 // beta * self + alpha * product; beta of 0 means self is not looked at, not even its NaN.
 Tensor combined(const ArgsView& call, const Tensor& self, const Tensor& product) {

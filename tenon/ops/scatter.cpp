@@ -20,7 +20,8 @@ using loop::Mode;
 
 void require_index(const MetaCall& m, size_t at) {
   DType d = m.meta(at).dtype;
-  m.require(d == DType::i64 || d == DType::i32, "expected i64 or i32 indices, got ", m.meta(at));
+  bool unread = count(m.meta(at).sizes) == SymInt(0);
+  m.require(d == DType::i64 || d == DType::i32 || unread, "expected i64 or i32 indices, got ", m.meta(at));
 }
 
 // A scalar counts as a tensor of one element here.
@@ -110,7 +111,8 @@ Metas gather_meta(MetaCall& m) {
   require_index(m, 2);
   const TensorMeta &self = m.meta(0), &index = m.meta(2);
   bool scalar = self.rank() == 0 || index.rank() == 0;
-  m.require(self.rank() == index.rank() || (scalar && self.rank() <= 1 && index.rank() <= 1), "expected an index of ", self.rank(), " dimensions, got ", index);
+  bool unread = count(index.sizes) == SymInt(0);
+  m.require(unread || self.rank() == index.rank() || (scalar && self.rank() <= 1 && index.rank() <= 1), "expected an index of ", self.rank(), " dimensions, got ", index);
   size_t dim = dim_of(m);
   for (size_t d = 0; d < self.rank() && !scalar && !(count(index.sizes) == SymInt(0)); ++d) {
     bool fits = d == dim || !index.sizes[d].is_int() || !self.sizes[d].is_int() || index.sizes[d].as_int() <= self.sizes[d].as_int();
@@ -121,6 +123,7 @@ Metas gather_meta(MetaCall& m) {
 
 void lower_gather(Lower& l) {
   Ref self = l[0], index = l[2];
+  if (count(index.sizes()) == SymInt(0)) return;
   size_t dim = dim_of(l), rank = self.sizes().size();
   l.tensor([&](const Index& i) {
     Expr at = index.at(i);
@@ -320,7 +323,7 @@ void register_scatter(Registry& ops) {
       .vjp = [](Vjp& v) -> Grads {
         Tensor g = v.grad(0);
         return {v.needs(0) ? Grad(index_fill(g, v.arg(1), v[2], 0)) : Grad(), {}, {},
-                v.needs(3) ? Grad(sum(index_select(g, v.arg(1), v[2]), Sizes{})) : Grad()};
+                v.needs(3) ? Grad(sum(where(ne(index_fill(zeros_like(g), v.arg(1), v[2], 1), 0), g, 0.0), Sizes{})) : Grad()};   // a place named twice counts once
       },
   });
   ops.add({

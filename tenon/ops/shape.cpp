@@ -8,6 +8,7 @@
 #include "tenon/ops/infer.h"
 #include "tenon/ops/known.h"
 #include "tenon/ops/layout.h"
+#include "tenon/ops/reduce.h"
 #include "tenon/ops/registry.h"
 #include "tenon/ops/view.h"
 
@@ -249,8 +250,7 @@ std::vector<Tensor> grids(const std::vector<Tensor>& given, const std::string& i
   for (size_t i = 0; i < axes.size(); ++i) {
     Sizes own(axes.size(), SymInt(1));
     own[i] = sizes[i];
-    Tensor grid = expand(view(axes[i], own), sizes);
-    out.push_back(swapped ? Tensor(transpose(grid, 0, 1)) : grid);
+    out.push_back(expand(view(axes[i], own), sizes));
   }
   if (swapped) std::swap(out[0], out[1]);
   return out;
@@ -607,7 +607,7 @@ void register_shape(Registry& ops) {
       .decompose = [](Build& b) {
         Sizes to = b.ints(1), spread = broadcast(b[0].sizes(), to, b);
         b.require(to.size() <= b[0].rank() && spread == b[0].sizes(), "sizes ", to, " do not broadcast to ", b[0].meta());
-        return one(sum_to(b[0], to));
+        return to.empty() ? sum(b[0], Sizes{}) : one(sum_to(b[0], to));
       },
   });
 }

@@ -101,7 +101,7 @@ void lower_resize(Lower& l, Kernel kernel, size_t space, bool has_align) {
       Expr term = cast(x.at(at), type) * weight;
       total = total.arena ? total + term : term;
     });
-    return loop::compute_of(x.dtype()) == Compute::i64 ? call(loop::Fn::round_even, total) : total;
+    return loop::compute_of(x.dtype()) == Compute::i64 ? floor(total + 0.5) : total;
   });
 }
 
