@@ -5,14 +5,16 @@
 namespace tenon {
 namespace {
 thread_local const sym::ShapeEnv* current = nullptr;
-thread_local sym::ShapeEnv* growing = nullptr;   // the same, where symbols may be added
+thread_local sym::ShapeEnv* growing = nullptr;  // the same, where symbols may be added
 }  // namespace
 
 ShapesScope::ShapesScope(const sym::ShapeEnv* shapes) : previous_(current), previous_growing_(growing) {
   current = shapes;
   growing = nullptr;
 }
-ShapesScope::ShapesScope(sym::ShapeEnv* shapes) : previous_(current), previous_growing_(growing) { current = growing = shapes; }
+ShapesScope::ShapesScope(sym::ShapeEnv* shapes) : previous_(current), previous_growing_(growing) {
+  current = growing = shapes;
+}
 ShapesScope::~ShapesScope() {
   current = previous_;
   growing = previous_growing_;

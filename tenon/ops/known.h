@@ -8,7 +8,7 @@ namespace tenon {
 class ShapesScope {
  public:
   explicit ShapesScope(const sym::ShapeEnv* shapes);
-  explicit ShapesScope(sym::ShapeEnv* shapes);   // rules may add symbols to it
+  explicit ShapesScope(sym::ShapeEnv* shapes);  // rules may add symbols to it
   ~ShapesScope();
   ShapesScope(const ShapesScope&) = delete;
 

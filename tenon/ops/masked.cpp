@@ -95,15 +95,18 @@ CallResults read_number(ArgsView& call) {
 
 Metas number_meta(MetaCall& m) {
   require_one_element(m);
-  m.require(!is_floating(m.meta(0).dtype), "the value of a floating point tensor is not known in a program; got ", m.meta(0));
+  m.require(!is_floating(m.meta(0).dtype), "the value of a floating point tensor is not known in a program; got ",
+            m.meta(0));
   return {BasicArg<TensorMeta>(fresh_size())};
 }
 
 CallResults count_off(ArgsView& call) {
   Tensor repeats = contiguous_copy(call[0]);
-  call.require(repeats.rank() == 1 && (repeats.dtype() == DType::i64 || repeats.dtype() == DType::i32), "expected i64 or i32 repeats of 1 dimension, got ",
-               repeats.meta());
-  auto at = [&](int64_t i) { return repeats.dtype() == DType::i64 ? repeats.data<int64_t>()[i] : repeats.data<int32_t>()[i]; };
+  call.require(repeats.rank() == 1 && (repeats.dtype() == DType::i64 || repeats.dtype() == DType::i32),
+               "expected i64 or i32 repeats of 1 dimension, got ", repeats.meta());
+  auto at = [&](int64_t i) {
+    return repeats.dtype() == DType::i64 ? repeats.data<int64_t>()[i] : repeats.data<int32_t>()[i];
+  };
   int64_t n = repeats.numel().as_int(), total = 0;
   for (int64_t i = 0; i < n; ++i) {
     call.require(at(i) >= 0, "repeats must not be negative, got ", at(i));
@@ -135,10 +138,10 @@ void lower_nonzero_static(Lower& l) {
 
 void register_masked(Registry& ops) {
   ops.add(nonzero, {
-      .schema = "nonzero(Tensor self) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return nonzero_meta(m.meta(0), fresh_size()); },
-      .kernel = find_nonzero,
-  });
+                       .schema = "nonzero(Tensor self) -> Tensor",
+                       .meta = [](MetaCall& m) -> Metas { return nonzero_meta(m.meta(0), fresh_size()); },
+                       .kernel = find_nonzero,
+                   });
   ops.alias(nonzero, {"argwhere"});
   ops.add({
       .schema = "nonzero_numpy(Tensor self) -> Tensor[]",
@@ -147,52 +150,66 @@ void register_masked(Registry& ops) {
   });
   ops.add({
       .schema = "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return like(m.meta(0), {m.integer(1), SymInt(static_cast<int64_t>(m.meta(0).rank()))}, DType::i64); },
+      .meta = [](MetaCall& m) -> Metas {
+        return like(m.meta(0), {m.integer(1), SymInt(static_cast<int64_t>(m.meta(0).rank()))}, DType::i64);
+      },
       .lower = lower_nonzero_static,
   });
   ops.add(masked_select, {
-      .schema = "masked_select(Tensor self, Tensor mask) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas {
-        m.require(m.meta(1).dtype == DType::boolean, "expected a bool mask, got ", m.meta(1));
-        broadcast(m.meta(0).sizes, m.meta(1).sizes, m);
-        return like(m.meta(0), {fresh_size()});
-      },
-      .vjp = [](Vjp& v) -> Grads {
-        Sizes sizes = broadcast(v[0].sizes(), v[1].sizes(), v);
-        static const Op& masked_scatter = *registry().find("aten::masked_scatter");
-        return {call_op(masked_scatter, {zeros(sizes, v.grad(0)), v[1], v.grad(0)})};
-      },
-      .kernel = select_masked,
-  });
+                             .schema = "masked_select(Tensor self, Tensor mask) -> Tensor",
+                             .meta = [](MetaCall& m) -> Metas {
+                               m.require(m.meta(1).dtype == DType::boolean, "expected a bool mask, got ", m.meta(1));
+                               broadcast(m.meta(0).sizes, m.meta(1).sizes, m);
+                               return like(m.meta(0), {fresh_size()});
+                             },
+                             .vjp = [](Vjp& v) -> Grads {
+                               Sizes sizes = broadcast(v[0].sizes(), v[1].sizes(), v);
+                               static const Op& masked_scatter = *registry().find("aten::masked_scatter");
+                               return {call_op(masked_scatter, {zeros(sizes, v.grad(0)), v[1], v.grad(0)})};
+                             },
+                             .kernel = select_masked,
+                         });
   ops.add(local_scalar, {
-      .schema = "_local_scalar_dense(Tensor self) -> Scalar",
-      .meta = number_meta,
-      .kernel = read_number,
-  });
+                            .schema = "_local_scalar_dense(Tensor self) -> Scalar",
+                            .meta = number_meta,
+                            .kernel = read_number,
+                        });
   ops.add({
       .schema = "item(Tensor self) -> Scalar",
       .meta = number_meta,
       .kernel = read_number,
   });
-  ops.add(repeat_interleave, {
-      .schema = "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return like(m.meta(0), {m.given(1) ? m.integer(1) : fresh_size()}); },
-      .kernel = count_off,
-  });
   ops.add({
-      .schema = "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) {
-        Tensor x = b[0], repeats = b[1];
-        if (!b.given(2)) x = reshape(x, Sizes{x.numel()});
-        if (x.rank() == 0) x = reshape(x, Sizes{1});
-        size_t dim = b.given(2) ? b.dim(2, x.rank()) : 0;
-        b.require(repeats.rank() <= 1, "expected repeats of at most 1 dimension, got ", repeats.meta());
-        if (repeats.rank() == 0 || repeats.size(0) == SymInt(1)) repeats = expand(reshape(repeats, Sizes{1}), Sizes{x.sizes()[dim]});
-        SymInt a = repeats.size(0), n = x.sizes()[dim];
-        b.require(a == n || !a.is_int() || !n.is_int(), "expected ", n, " repeats, got ", repeats.meta());
-        return index_select(x, dim, repeat_interleave(repeats, kw("output_size", b.arg(3))));
+      .schema = "equal(Tensor self, Tensor other) -> bool",
+      .kernel = [](ArgsView& call) -> CallResults {
+        if (call.meta(0).sizes != call.meta(1).sizes) return {CallArg(false)};
+        Tensor same = eq(call[0], call[1]);
+        return {CallArg(static_cast<int64_t>(set_places(same).size()) == same.numel().as_int())};
       },
+  });
+  ops.add(repeat_interleave,
+          {
+              .schema = "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
+              .meta = [](MetaCall& m) -> Metas { return like(m.meta(0), {m.given(1) ? m.integer(1) : fresh_size()}); },
+              .kernel = count_off,
+          });
+  ops.add({
+      .schema = "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? "
+                "output_size=None) -> Tensor",
+      .kind = Kind::composite,
+      .decompose =
+          [](Build& b) {
+            Tensor x = b[0], repeats = b[1];
+            if (!b.given(2)) x = reshape(x, Sizes{x.numel()});
+            if (x.rank() == 0) x = reshape(x, Sizes{1});
+            size_t dim = b.given(2) ? b.dim(2, x.rank()) : 0;
+            b.require(repeats.rank() <= 1, "expected repeats of at most 1 dimension, got ", repeats.meta());
+            if (repeats.rank() == 0 || repeats.size(0) == SymInt(1))
+              repeats = expand(reshape(repeats, Sizes{1}), Sizes{x.sizes()[dim]});
+            SymInt a = repeats.size(0), n = x.sizes()[dim];
+            b.require(a == n || !a.is_int() || !n.is_int(), "expected ", n, " repeats, got ", repeats.meta());
+            return index_select(x, dim, repeat_interleave(repeats, kw("output_size", b.arg(3))));
+          },
   });
 }
 
