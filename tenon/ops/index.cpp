@@ -219,13 +219,14 @@ Metas put_meta(MetaCall& m) {
   return out;
 }
 
-// The value for element i of what is written; leading dims of size 1 that the place does not have are dropped.
-Expr value_at(Ref values, const Index& i) {
+// The place among the values of element i of what is written; leading dims of size 1 that the values have more are
+// dropped.
+Index value_place(Ref values, const Index& i) {
   size_t rank = values.sizes().size();
-  if (rank <= i.size()) return values.broadcast_at(i);
-  Index own(rank - i.size(), Expr(0));
-  for (size_t d = 0; d < i.size(); ++d) own.push_back(values.size(rank - i.size() + d) == SymInt(1) ? Expr(0) : i[d]);
-  return values.at(own);
+  Index own(rank > i.size() ? rank - i.size() : 0, Expr(0));
+  for (size_t d = own.size(); d < rank; ++d)
+    own.push_back(values.size(d) == SymInt(1) ? Expr(0) : i[i.size() - rank + d]);
+  return own;
 }
 
 // index_put by a mask: element number n among the true ones gets values[n, ...].
@@ -241,7 +242,8 @@ void lower_put_by_mask(Lower& l, Ref target) {
     Index at(i.begin(), i.begin() + static_cast<ptrdiff_t>(covered)), row = i.drop_first(covered);
     Expr hit = cast(mask.at(at), loop::Compute::boolean);
     row.insert(row.begin(), one_row ? l.extent(0) : loop::select(hit, positions->at(at), l.extent(0)));
-    l.store_if(hit, target, i, value_at(values, row), l.flag(3) ? loop::Mode::add : loop::Mode::set);
+    l.store_if(hit, target, i, values.at_if(hit, value_place(values, row), 0),
+               l.flag(3) ? loop::Mode::add : loop::Mode::set);
   });
 }
 
@@ -258,7 +260,8 @@ void lower_put(Lower& l) {
     Plan p = plan(l, l.meta(0), indices);
     Sizes sizes = out.sizes();
     l.stage(p.sizes, [&](const Index& i) {
-      l.store(wide.target, place(l, p, sizes, 1, i), value_at(l[2], i), l.flag(3) ? loop::Mode::add : loop::Mode::set);
+      l.store(wide.target, place(l, p, sizes, 1, i), l[2].at(value_place(l[2], i)),
+              l.flag(3) ? loop::Mode::add : loop::Mode::set);
     });
   }
   wide.finish();

@@ -27,7 +27,9 @@ std::optional<bool> known(sym::Expr condition) {
 
 SymInt fresh_size() {
   require(growing != nullptr, "a size that only a run can tell was asked for outside of a program");
-  return growing->fresh_unbacked();
+  SymInt size = growing->fresh_unbacked();
+  growing->constrain(size, {0, sym::Range::infinity});   // files list it
+  return size;
 }
 
 SymInt smaller(SymInt a, SymInt b) {

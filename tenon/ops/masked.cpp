@@ -12,7 +12,7 @@
 
 namespace tenon {
 
-Handle nonzero;
+Handle nonzero, masked_scatter;
 static Handle masked_select, local_scalar, repeat_interleave;
 
 namespace {
@@ -122,6 +122,23 @@ CallResults count_off(ArgsView& call) {
   return {CallArg(out)};
 }
 
+// masked_scatter: true element number n takes source[n] in row-major order.
+void lower_masked_scatter(Lower& l) {
+  Ref self = l[0], mask = l[1], source = l[2], out = l.out();
+  Sizes domain = out.sizes(), from = source.sizes();
+  Ref wide = l.temporary(DType::boolean, domain, [&](const Index& i) { return mask.broadcast_at(i); });
+  Ref positions = mask_positions(l, wide);
+  l.tensor([&](const Index& i) {
+    Expr hit = wide.at(i), flat = positions.at(i);
+    Index at(from.size(), Expr(0));
+    for (size_t d = from.size(); d-- > 0;) {
+      at[d] = d == 0 ? flat : call(loop::Fn::remainder, flat, l.extent(from[d]));
+      flat = call(loop::Fn::floor_div, flat, l.extent(from[d]));
+    }
+    return source.at_if(hit, at, self.broadcast_at(i));
+  });
+}
+
 void lower_nonzero_static(Lower& l) {
   Ref x = l[0], out = l.out();
   Sizes sizes = x.sizes();
@@ -164,11 +181,49 @@ void register_masked(Registry& ops) {
                              },
                              .vjp = [](Vjp& v) -> Grads {
                                Sizes sizes = broadcast(v[0].sizes(), v[1].sizes(), v);
-                               static const Op& masked_scatter = *registry().find("aten::masked_scatter");
-                               return {call_op(masked_scatter, {zeros(sizes, v.grad(0)), v[1], v.grad(0)})};
+                               return {masked_scatter(zeros(sizes, v.grad(0)), v[1], v.grad(0))};
                              },
                              .kernel = select_masked,
                          });
+  ops.add(masked_scatter, {
+                              .schema = "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
+                              .meta = [](MetaCall& m) -> Metas {
+                                m.require(m.meta(1).dtype == DType::boolean, "expected a bool mask, got ", m.meta(1));
+                                m.require(m.meta(0).dtype == m.meta(2).dtype, "expected a source of the dtype of ",
+                                          m.meta(0), ", got ", m.meta(2));
+                                return like(m.meta(0), broadcast(m.meta(0).sizes, m.meta(1).sizes, m));
+                              },
+                              .lower = lower_masked_scatter,
+                              .vjp = [](Vjp& v) -> Grads {
+                                Tensor g = v.grad(0);
+                                static const Op& backward = *registry().find("aten::masked_scatter_backward");
+                                return {v.needs(0) ? Grad(where(v[1], 0.0, g)) : Grad(),
+                                        {},
+                                        v.needs(2) ? Grad(call_op(backward, {g, v[1], v[2].sizes()})) : Grad()};
+                              },
+                          });
+  ops.add({
+      .schema = "masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas { return like(m.meta(0), m.ints(2)); },
+      .lower =
+          [](Lower& l) {
+            Ref grad = l[0], mask = l[1], out = l.out();
+            Sizes domain = grad.sizes(), to = out.sizes();
+            l.fill(out, l.constant(0, loop::compute_of(out.dtype())));
+            Ref wide = l.temporary(DType::boolean, domain, [&](const Index& i) { return mask.broadcast_at(i); });
+            Ref positions = mask_positions(l, wide);
+            l.stage(domain, [&](const Index& i) {
+              Expr flat = positions.at(i);
+              Index at(to.size(), Expr(0));
+              for (size_t d = to.size(); d-- > 0;) {
+                at[d] = d == 0 ? flat : call(loop::Fn::remainder, flat, l.extent(to[d]));
+                flat = call(loop::Fn::floor_div, flat, l.extent(to[d]));
+              }
+              l.store_if(wide.at(i), out, at, grad.at(i));
+            });
+          },
+      .vjp = [](Vjp& v) -> Grads { return {masked_scatter(zeros(v[0].sizes(), v.grad(0)), v[1], v.grad(0))}; },
+  });
   ops.add(local_scalar, {
                             .schema = "_local_scalar_dense(Tensor self) -> Scalar",
                             .meta = number_meta,
