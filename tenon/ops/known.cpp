@@ -28,8 +28,13 @@ std::optional<bool> known(sym::Expr condition) {
 SymInt fresh_size() {
   require(growing != nullptr, "a size that only a run can tell was asked for outside of a program");
   SymInt size = growing->fresh_unbacked();
-  growing->constrain(size, {0, sym::Range::infinity});   // files list it
+  growing->constrain(size, {0, sym::Range::infinity});  // files list it
   return size;
+}
+
+sym::Expr fresh_real() {
+  require(growing != nullptr, "a number that only a run can tell was asked for outside of a program");
+  return sym::Expr::symbol(text("zuf", growing->next_unbacked++), {.integer = false, .real = true});
 }
 
 SymInt smaller(SymInt a, SymInt b) {

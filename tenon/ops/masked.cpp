@@ -95,9 +95,7 @@ CallResults read_number(ArgsView& call) {
 
 Metas number_meta(MetaCall& m) {
   require_one_element(m);
-  m.require(!is_floating(m.meta(0).dtype), "the value of a floating point tensor is not known in a program; got ",
-            m.meta(0));
-  return {BasicArg<TensorMeta>(fresh_size())};
+  return {BasicArg<TensorMeta>(is_floating(m.meta(0).dtype) ? fresh_real() : fresh_size())};
 }
 
 CallResults count_off(ArgsView& call) {
