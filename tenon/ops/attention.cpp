@@ -39,16 +39,19 @@ TensorMeta heads_inside(const TensorMeta& like_this, const Sizes& s) {
 
 void require_heads(const MetaCall& m, size_t q, size_t k, size_t v) {
   const TensorMeta &a = m.meta(q), &b = m.meta(k), &c = m.meta(v);
-  m.require(a.rank() == 4 && b.rank() == 4 && c.rank() == 4, "expected query, key and value of 4 dimensions, got ", a, ", ", b, " and ", c);
-  m.require(is_floating(a.dtype) && a.dtype == b.dtype && a.dtype == c.dtype, "expected query, key and value of one floating point dtype, got ", a, ", ", b,
-            " and ", c);
+  m.require(a.rank() == 4 && b.rank() == 4 && c.rank() == 4, "expected query, key and value of 4 dimensions, got ", a,
+            ", ", b, " and ", c);
+  m.require(is_floating(a.dtype) && a.dtype == b.dtype && a.dtype == c.dtype,
+            "expected query, key and value of one floating point dtype, got ", a, ", ", b, " and ", c);
   auto same = [](SymInt x, SymInt y) { return x == y || !x.is_int() || !y.is_int(); };
-  bool fits = same(a.sizes[0], b.sizes[0]) && same(a.sizes[0], c.sizes[0]) && same(b.sizes[1], c.sizes[1]) && same(b.sizes[2], c.sizes[2]) &&
-              same(a.sizes[3], b.sizes[3]) && same(a.sizes[3], c.sizes[3]);
+  bool fits = same(a.sizes[0], b.sizes[0]) && same(a.sizes[0], c.sizes[0]) && same(b.sizes[1], c.sizes[1]) &&
+              same(b.sizes[2], c.sizes[2]) && same(a.sizes[3], b.sizes[3]) && same(a.sizes[3], c.sizes[3]);
   m.require(fits, "the sizes of query, key and value do not fit: ", a, ", ", b, " and ", c);
 }
 
-void require_no_dropout(const MetaCall& m, size_t at) { m.require(m.number(at) == 0, "dropout is not supported here, got dropout_p=", m.number(at)); }
+void require_no_dropout(const MetaCall& m, size_t at) {
+  m.require(m.number(at) == 0, "dropout is not supported here, got dropout_p=", m.number(at));
+}
 
 Metas attention_meta(MetaCall& m) {
   require_heads(m, 0, 1, 2);
@@ -94,7 +97,8 @@ void lower_attention(Lower& l) {
 Metas attention_backward_meta(MetaCall& m) {
   require_heads(m, 1, 2, 3);
   require_no_dropout(m, 6);
-  return {Result(heads_inside(m.meta(1), m.meta(1).sizes)), Result(heads_inside(m.meta(2), m.meta(2).sizes)), Result(heads_inside(m.meta(3), m.meta(3).sizes))};
+  return {Result(heads_inside(m.meta(1), m.meta(1).sizes)), Result(heads_inside(m.meta(2), m.meta(2).sizes)),
+          Result(heads_inside(m.meta(3), m.meta(3).sizes))};
 }
 
 void lower_attention_backward(Lower& l) {
@@ -125,7 +129,8 @@ void lower_attention_backward(Lower& l) {
 // A boolean mask says where to look; as numbers it adds 0 there and -inf elsewhere.
 Tensor as_bias(const Tensor& mask, DType dtype) {
   if (mask.dtype() != DType::boolean) return mask;
-  Tensor nothing = full(Sizes{}, 0.0, kw("dtype", dtype)), never = full(Sizes{}, -std::numeric_limits<double>::infinity(), kw("dtype", dtype));
+  Tensor nothing = full(Sizes{}, 0.0, kw("dtype", dtype)),
+         never = full(Sizes{}, -std::numeric_limits<double>::infinity(), kw("dtype", dtype));
   return where(mask, nothing, never);
 }
 
@@ -140,7 +145,8 @@ Tensor repeated_heads(const Tensor& x, SymInt heads, const ArgsView& call) {
   SymInt own = x.size(-3);
   if (own == heads) return x;
   auto groups = sym::exact_quotient(heads, own);
-  call.require(groups.has_value(), "the number of heads of the query, ", heads, ", must be a multiple of that of key and value, ", own);
+  call.require(groups.has_value(), "the number of heads of the query, ", heads,
+               ", must be a multiple of that of key and value, ", own);
   static const Op& repeat_interleave = *registry().find("aten::repeat_interleave.self_int");
   return call_op(repeat_interleave, {x, *groups, -3, CallArg()});
 }
@@ -150,13 +156,17 @@ bool flash_takes(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
   if (dropout != 0 || q.rank() != 4 || k.rank() != 4 || v.rank() != 4 || !is_floating(q.dtype())) return false;
   if (q.dtype() != k.dtype() || q.dtype() != v.dtype()) return false;
   if (!(q.size(-1) == k.size(-1)) || !(q.size(-1) == v.size(-1)) || !q.size(-1).is_int()) return false;
-  if (!(q.size(0) == k.size(0)) || !(q.size(0) == v.size(0)) || !(k.size(1) == v.size(1)) || !(q.size(1) == k.size(1)) || !(k.size(2) == v.size(2))) return false;
+  if (!(q.size(0) == k.size(0)) || !(q.size(0) == v.size(0)) || !(k.size(1) == v.size(1)) ||
+      !(q.size(1) == k.size(1)) || !(k.size(2) == v.size(2)))
+    return false;
   for (const Tensor& t : {q, k, v})
     if (may_be_empty(t) || !(t.strides()[3] == SymInt(1) || t.size(3) == SymInt(1))) return false;
   if (!mask) return true;
   if (mask.rank() != 2 && mask.rank() != 4) return false;
   if (mask.meta().requires_grad) return false;
-  if (mask.dtype() != DType::boolean && mask.dtype() != q.dtype() && !(mask.dtype() == DType::f32 && item_size(q.dtype()) == 2)) return false;
+  if (mask.dtype() != DType::boolean && mask.dtype() != q.dtype() &&
+      !(mask.dtype() == DType::f32 && item_size(q.dtype()) == 2))
+    return false;
   Sizes wanted = {q.size(0), q.size(1), q.size(2), k.size(2)};
   for (size_t d = 0; d < mask.rank(); ++d) {
     SymInt s = mask.sizes()[d], w = wanted[4 - mask.rank() + d];
@@ -166,11 +176,12 @@ bool flash_takes(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
 }
 
 // softmax(q kᵀ · scale + mask) v, written out.
-Tensor by_products(Build& b, Tensor q, Tensor k, Tensor v, const Tensor& mask, double dropout, bool causal, double scale) {
+Tensor by_products(Build& b, Tensor q, Tensor k, Tensor v, const Tensor& mask, double dropout, bool causal,
+                   double scale) {
   double root = std::sqrt(std::abs(scale));
   Tensor scores;
   if (scale < 0) scores = Tensor(matmul(q, transpose(k, -2, -1))) * scale;
-  else scores = matmul(q * root, transpose(k, -2, -1) * root);   // each side scaled: products stay small
+  else scores = matmul(q * root, transpose(k, -2, -1) * root);  // each side scaled: products stay small
   Tensor bias = mask;
   if (causal) {
     static const Op& ones = *registry().find("aten::ones");
@@ -193,9 +204,11 @@ Results attended(Build& b) {
   Tensor q = b[0], k = b[1], v = b[2], mask = b[3];
   double dropout = b.number(4);
   bool causal = b.flag(5);
-  b.require(q.rank() >= 2 && k.rank() >= 2 && v.rank() >= 2, "expected query, key and value of at least 2 dimensions, got ", q.meta(), ", ", k.meta(), " and ",
+  b.require(q.rank() >= 2 && k.rank() >= 2 && v.rank() >= 2,
+            "expected query, key and value of at least 2 dimensions, got ", q.meta(), ", ", k.meta(), " and ",
             v.meta());
-  b.require(q.dtype() == k.dtype() && q.dtype() == v.dtype(), "expected query, key and value of one dtype, got ", q.meta(), ", ", k.meta(), " and ", v.meta());
+  b.require(q.dtype() == k.dtype() && q.dtype() == v.dtype(), "expected query, key and value of one dtype, got ",
+            q.meta(), ", ", k.meta(), " and ", v.meta());
   b.require(!mask || !causal, "give a mask or is_causal=True, not both");
   b.require(!mask || mask.dtype() == DType::boolean || mask.dtype() == q.dtype() || mask.dtype() == DType::f32,
             "expected a mask of bool or of the query's dtype, got ", mask ? mask.meta() : TensorMeta());
@@ -212,7 +225,8 @@ Results attended(Build& b) {
     k4 = unsqueeze(k, 0);
     v4 = unsqueeze(v, 0);
   }
-  if (!flash_takes(q4, k4, v4, mask, dropout)) return {{CallArg(by_products(b, q, k, v, mask, dropout, causal, scale))}};
+  if (!flash_takes(q4, k4, v4, mask, dropout))
+    return {{CallArg(by_products(b, q, k, v, mask, dropout, causal, scale))}};
   Tensor bias = mask ? as_bias(mask, q.dtype()) : none;
   Tensor out = flash_attention(q4, k4, v4, 0.0, causal, kw("attn_mask", bias), kw("scale", b.arg(6)))[0];
   if (flat) out = squeeze_dim(out, 0);
@@ -223,28 +237,35 @@ Results attended(Build& b) {
 
 void register_attention(Registry& ops) {
   ops.add({
-      .schema = "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, "
+      .schema = "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float "
+                "dropout_p=0., bool is_causal=False, *, "
                 "float? scale=None, bool enable_gqa=False) -> Tensor",
       .kind = Kind::composite,
       .decompose = attended,
   });
   ops.add(flash_attention, {
-      .schema = "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0., bool is_causal=False, *, Tensor? "
-                "attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
-      .meta = attention_meta,
-      .lower = lower_attention,
-      .vjp = [](Vjp& v) -> Grads {
-        v.require(!v.given(5) || !v.needs(5), "there is no gradient for attn_mask here");
-        Results r = flash_attention_backward(v.grad(0), v[0], v[1], v[2], v.out(0), v.out(1), v.arg(3), v.arg(4), kw("attn_mask", v.arg(5)), kw("scale", v.arg(6)));
-        return {r[0], r[1], r[2]};
-      },
-  });
-  ops.add(flash_attention_backward, {
-      .schema = "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, Tensor logsumexp, "
-                "float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
-      .meta = attention_backward_meta,
-      .lower = lower_attention_backward,
-  });
+                               .schema = "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor "
+                                         "value, float dropout_p=0., bool is_causal=False, *, Tensor? "
+                                         "attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
+                               .meta = attention_meta,
+                               .lower = lower_attention,
+                               .vjp = [](Vjp& v) -> Grads {
+                                 v.require(!v.given(5) || !v.needs(5), "there is no gradient for attn_mask here");
+                                 Results r = flash_attention_backward(v.grad(0), v[0], v[1], v[2], v.out(0), v.out(1),
+                                                                      v.arg(3), v.arg(4), kw("attn_mask", v.arg(5)),
+                                                                      kw("scale", v.arg(6)));
+                                 return {r[0], r[1], r[2]};
+                               },
+                           });
+  ops.add(flash_attention_backward,
+          {
+              .schema = "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor "
+                        "key, Tensor value, Tensor out, Tensor logsumexp, "
+                        "float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor "
+                        "grad_query, Tensor grad_key, Tensor grad_value)",
+              .meta = attention_backward_meta,
+              .lower = lower_attention_backward,
+          });
 }
 
 }  // namespace tenon

@@ -22,7 +22,8 @@ struct Geometry {
 };
 
 Geometry geometry(const ArgsView& call, size_t at, size_t space) {
-  Geometry g{call.ints(at, space), call.ints(at + 1, space), call.ints(at + 2, space), {}, call.flag(at + 3), call.integer(at + 5)};
+  Geometry g{call.ints(at, space), call.ints(at + 1, space), call.ints(at + 2, space), {},
+             call.flag(at + 3),    call.integer(at + 5)};
   g.output_padding = g.transposed ? call.ints(at + 4, space) : Sizes(space, SymInt(0));
   return g;
 }
@@ -32,14 +33,15 @@ bool surely_differ(SymInt a, SymInt b) { return a.is_int() && b.is_int() && !(a 
 Sizes convolved_sizes(const ArgsView& m, const TensorMeta& x, const TensorMeta& w, const Geometry& g) {
   size_t space = w.rank() - 2;
   SymInt channels = g.transposed ? w.sizes[0] : w.sizes[1] * g.groups;
-  m.require(!surely_differ(x.sizes[1], channels), "expected an input of ", channels, " channels for a weight ", w, " in ", g.groups, " groups, got ", x);
+  m.require(!surely_differ(x.sizes[1], channels), "expected an input of ", channels, " channels for a weight ", w,
+            " in ", g.groups, " groups, got ", x);
   Sizes out = {x.sizes[0], g.transposed ? w.sizes[1] * g.groups : w.sizes[0]};
   for (size_t i = 0; i < space; ++i) {
     SymInt size = x.sizes[2 + i], reach = g.dilation[i] * (w.sizes[2 + i] - 1);
     SymInt length = g.transposed ? (size - 1) * g.stride[i] - g.padding[i] * 2 + reach + g.output_padding[i] + 1
                                  : sym::floor_div(size + g.padding[i] * 2 - reach - 1, g.stride[i]) + 1;
-    m.require(!length.is_int() || length.as_int() > 0 || size == SymInt(0), "the kernel does not fit: dimension ", 2 + i, " of ", x, " with a weight ", w,
-              " would have size ", length);
+    m.require(!length.is_int() || length.as_int() > 0 || size == SymInt(0), "the kernel does not fit: dimension ",
+              2 + i, " of ", x, " with a weight ", w, " would have size ", length);
     out.push_back(length);
   }
   return out;
@@ -47,7 +49,8 @@ Sizes convolved_sizes(const ArgsView& m, const TensorMeta& x, const TensorMeta& 
 
 void require_geometry(const ArgsView& m, const Geometry& g) {
   auto all_at_least = [&](const Sizes& list, int64_t least, const char* what) {
-    for (SymInt v : list) m.require(!v.is_int() || v.as_int() >= least, what, ": expected numbers of at least ", least, ", got ", list);
+    for (SymInt v : list)
+      m.require(!v.is_int() || v.as_int() >= least, what, ": expected numbers of at least ", least, ", got ", list);
   };
   all_at_least(g.stride, 1, "stride");
   all_at_least(g.padding, 0, "padding");
@@ -55,8 +58,10 @@ void require_geometry(const ArgsView& m, const Geometry& g) {
   all_at_least(g.output_padding, 0, "output_padding");
   m.require(!g.groups.is_int() || g.groups.as_int() > 0, "groups: expected a positive number, got ", g.groups);
   for (size_t i = 0; i < g.output_padding.size(); ++i) {
-    bool fits = !surely(sym::ge(g.output_padding[i], g.stride[i])) || !surely(sym::ge(g.output_padding[i], g.dilation[i]));
-    m.require(fits, "output_padding: expected less than the stride ", g.stride, " or the dilation ", g.dilation, ", got ", g.output_padding);
+    bool fits =
+        !surely(sym::ge(g.output_padding[i], g.stride[i])) || !surely(sym::ge(g.output_padding[i], g.dilation[i]));
+    m.require(fits, "output_padding: expected less than the stride ", g.stride, " or the dilation ", g.dilation,
+              ", got ", g.output_padding);
   }
 }
 
@@ -73,11 +78,12 @@ Metas convolution_meta(MetaCall& m) {
   Geometry g = geometry(m, 3, w.rank() - 2);
   require_geometry(m, g);
   Sizes sizes = convolved_sizes(m, x, w, g);
-  m.require(g.transposed || !w.sizes[0].is_int() || !g.groups.is_int() || w.sizes[0].as_int() % g.groups.as_int() == 0, "expected a multiple of ", g.groups,
-            " output channels, got a weight ", w);
+  m.require(g.transposed || !w.sizes[0].is_int() || !g.groups.is_int() || w.sizes[0].as_int() % g.groups.as_int() == 0,
+            "expected a multiple of ", g.groups, " output channels, got a weight ", w);
   if (m.given(2)) {
     const TensorMeta& b = m.meta(2);
-    m.require(b.rank() == 1 && !surely_differ(b.sizes[0], sizes[1]), "expected a bias of ", sizes[1], " elements, got ", b);
+    m.require(b.rank() == 1 && !surely_differ(b.sizes[0], sizes[1]), "expected a bias of ", sizes[1], " elements, got ",
+              b);
   }
   return in_format_of(x, w, sizes);
 }
@@ -104,7 +110,8 @@ void lower_by_sums(Lower& l, Ref x, Ref w, Ref y, const Geometry& g) {
     loop::Expr group = call(loop::Fn::floor_div, i[1], l.extent(out_group));
     return l.sum(extents, [&](const Index& r) {
       Index from = {i[0], group * l.extent(in_group) + r[0]};
-      Index weight = g.transposed ? Index{from[1], call(loop::Fn::remainder, i[1], l.extent(out_group))} : Index{i[1], r[0]};
+      Index weight =
+          g.transposed ? Index{from[1], call(loop::Fn::remainder, i[1], l.extent(out_group))} : Index{i[1], r[0]};
       loop::Expr inside = loop::constant(l.program.arena, 1.0, loop::Compute::boolean);
       for (size_t d = 0; d < space; ++d) {
         loop::Expr at = r[1 + d] * l.extent(g.dilation[d]), stride = l.extent(g.stride[d]);
@@ -140,7 +147,8 @@ void lower_convolution(Lower& l) {
     l.anchor(std::move(c));
   }
   if (y.id == out.id) return;
-  l.tensor([&](const Index& i) { return biased ? y.at(i) + cast(l[2].at({i[1]}), loop::compute_of(compute)) : y.at(i); });
+  l.tensor(
+      [&](const Index& i) { return biased ? y.at(i) + cast(l[2].at({i[1]}), loop::compute_of(compute)) : y.at(i); });
 }
 
 const std::vector<bool>& mask_of(const ArgsView& call, size_t at) {
@@ -151,13 +159,14 @@ const std::vector<bool>& mask_of(const ArgsView& call, size_t at) {
 
 Metas backward_meta(MetaCall& m) {
   const TensorMeta &grad = m.meta(0), &x = m.meta(1), &w = m.meta(2);
-  m.require(w.rank() >= 3 && w.rank() <= 5 && x.rank() == w.rank() && grad.rank() == w.rank(), "expected three tensors of 3 to 5 dimensions, got ", grad, ", ",
-            x, " and ", w);
+  m.require(w.rank() >= 3 && w.rank() <= 5 && x.rank() == w.rank() && grad.rank() == w.rank(),
+            "expected three tensors of 3 to 5 dimensions, got ", grad, ", ", x, " and ", w);
   m.require(is_floating(x.dtype), "expected floating point tensors, got ", x);
   const std::vector<bool>& mask = mask_of(m, 10);
   using Result = BasicArg<TensorMeta>;
   SymInt channels = m.flag(7) ? w.sizes[1] * m.integer(9) : w.sizes[0];
-  return {mask[0] ? Result(in_format_of(x, w, x.sizes)) : Result(), mask[1] ? Result(in_format_of(x, w, w.sizes)) : Result(),
+  return {mask[0] ? Result(in_format_of(x, w, x.sizes)) : Result(),
+          mask[1] ? Result(in_format_of(x, w, w.sizes)) : Result(),
           mask[2] ? Result(like(grad, {channels})) : Result()};
 }
 
@@ -167,7 +176,8 @@ void lower_backward(Lower& l) {
   Geometry g = geometry(l, 4, space);
   auto part = [&](loop::ConvPart which, size_t result) {
     Ref out = l.out(result);
-    Ref target = computable(out.dtype()) == out.dtype() ? out : l.temporary(computable(out.dtype()), Sizes(out.sizes()));
+    Ref target =
+        computable(out.dtype()) == out.dtype() ? out : l.temporary(computable(out.dtype()), Sizes(out.sizes()));
     loop::Convolution c = anchor_of(g, which);
     bool to_input = which == loop::ConvPart::input_gradient;
     c.x = to_input ? target.operand() : l.computable(l[1]).operand();
@@ -187,10 +197,11 @@ void lower_backward(Lower& l) {
 }
 
 // What follows stride in the calls that a gradient makes: the geometry as it was given.
-Results backward(const ArgsView& call, size_t stride_at, const Tensor& grad, const Tensor& x, const Tensor& w, const CallArg& bias_sizes, bool dx, bool dw,
-                 bool db) {
+Results backward(const ArgsView& call, size_t stride_at, const Tensor& grad, const Tensor& x, const Tensor& w,
+                 const CallArg& bias_sizes, bool dx, bool dw, bool db) {
   auto a = [&](size_t i) { return call.arg(stride_at + i); };
-  return convolution_backward(grad, x, w, bias_sizes, a(0), a(1), a(2), a(3), a(4), a(5), std::vector<bool>{dx, dw, db});
+  return convolution_backward(grad, x, w, bias_sizes, a(0), a(1), a(2), a(3), a(4), a(5),
+                              std::vector<bool>{dx, dw, db});
 }
 
 Grads convolution_vjp(Vjp& v) {
@@ -222,11 +233,12 @@ Grads backward_vjp(Vjp& v) {
 }
 
 // conv1d, conv2d, ...: a missing batch dimension is added and taken away again.
-Results convolved(Build& b, size_t space, const Sizes& stride, const Sizes& padding, const Sizes& dilation, bool transposed, const Sizes& output_padding,
-                  SymInt groups, Tensor x = none) {
+Results convolved(Build& b, size_t space, const Sizes& stride, const Sizes& padding, const Sizes& dilation,
+                  bool transposed, const Sizes& output_padding, SymInt groups, Tensor x = none) {
   if (!x) x = b[0];
   bool single = x.rank() == space + 1;
-  b.require(single || x.rank() == space + 2, "expected an input of ", space + 1, " or ", space + 2, " dimensions, got ", x.meta());
+  b.require(single || x.rank() == space + 2, "expected an input of ", space + 1, " or ", space + 2, " dimensions, got ",
+            x.meta());
   b.require(b[1].rank() == space + 2, "expected a weight of ", space + 2, " dimensions, got ", b[1].meta());
   if (single) x = unsqueeze(x, 0);
   Results y = convolution(x, b[1], b[2], stride, padding, dilation, transposed, output_padding, groups);
@@ -234,7 +246,8 @@ Results convolved(Build& b, size_t space, const Sizes& stride, const Sizes& padd
 }
 
 Results plain(Build& b, size_t space) {
-  return convolved(b, space, b.ints(3, space), b.ints(4, space), b.ints(5, space), false, Sizes(space, SymInt(0)), b.integer(6));
+  return convolved(b, space, b.ints(3, space), b.ints(4, space), b.ints(5, space), false, Sizes(space, SymInt(0)),
+                   b.integer(6));
 }
 
 Results padded_by_name(Build& b, size_t space) {
@@ -243,7 +256,7 @@ Results padded_by_name(Build& b, size_t space) {
   Sizes stride = b.ints(3, space), dilation = b.ints(5, space), padding(space, SymInt(0)), none_extra(space, SymInt(0));
   if (mode == "valid") return convolved(b, space, stride, padding, dilation, false, none_extra, b.integer(6));
   b.require(b[1].rank() == space + 2, "expected a weight of ", space + 2, " dimensions, got ", b[1].meta());
-  Sizes extra;   // for constant_pad_nd: pairs from the last dimension on
+  Sizes extra;  // for constant_pad_nd: pairs from the last dimension on
   bool uneven = false;
   for (size_t i = space; i-- > 0;) {
     b.require(!stride[i].is_int() || stride[i].as_int() == 1, "padding='same' needs a stride of 1, got ", stride);
@@ -260,39 +273,44 @@ Results padded_by_name(Build& b, size_t space) {
 }
 
 Results transposed(Build& b, size_t space) {
-  return convolved(b, space, b.ints(3, space), b.ints(4, space), b.ints(7, space), true, b.ints(5, space), b.integer(6));
+  return convolved(b, space, b.ints(3, space), b.ints(4, space), b.ints(7, space), true, b.ints(5, space),
+                   b.integer(6));
 }
 
 }  // namespace
 
 void register_conv(Registry& ops) {
   ops.add(convolution, {
-      .schema = "convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] "
-                "output_padding, SymInt groups) -> Tensor",
-      .meta = convolution_meta,
-      .lower = lower_convolution,
-      .vjp = convolution_vjp,
-  });
+                           .schema = "convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] "
+                                     "padding, SymInt[] dilation, bool transposed, SymInt[] "
+                                     "output_padding, SymInt groups) -> Tensor",
+                           .meta = convolution_meta,
+                           .lower = lower_convolution,
+                           .vjp = convolution_vjp,
+                       });
   ops.add(convolution_backward, {
-      .schema = "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] "
-                "dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-      .meta = backward_meta,
-      .lower = lower_backward,
-      .vjp = backward_vjp,
-  });
-#define TENON_CONVOLUTIONS(n, one, zero)                                                                                                              \
-  ops.add({.schema = "conv" #n "d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[" #n "] stride=" one ", SymInt[" #n "] padding=" zero        \
-                     ", SymInt[" #n "] dilation=" one ", SymInt groups=1) -> Tensor",                                                                \
-           .kind = Kind::composite,                                                                                                                   \
-           .decompose = [](Build& b) { return plain(b, n); }});                                                                                       \
-  ops.add({.schema = "conv" #n "d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[" #n "] stride=" one                                 \
-                     ", str padding=\"valid\", SymInt[" #n "] dilation=" one ", SymInt groups=1) -> Tensor",                                          \
-           .kind = Kind::composite,                                                                                                                   \
+                                    .schema = "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, "
+                                              "SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] "
+                                              "dilation, bool transposed, SymInt[] output_padding, SymInt groups, "
+                                              "bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+                                    .meta = backward_meta,
+                                    .lower = lower_backward,
+                                    .vjp = backward_vjp,
+                                });
+#define TENON_CONVOLUTIONS(n, one, zero)                                                                               \
+  ops.add({.schema = "conv" #n "d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[" #n "] stride=" one          \
+                     ", SymInt[" #n "] padding=" zero ", SymInt[" #n "] dilation=" one ", SymInt groups=1) -> Tensor", \
+           .kind = Kind::composite,                                                                                    \
+           .decompose = [](Build& b) { return plain(b, n); }});                                                        \
+  ops.add({.schema = "conv" #n "d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[" #n "] stride=" one  \
+                     ", str padding=\"valid\", SymInt[" #n "] dilation=" one ", SymInt groups=1) -> Tensor",           \
+           .kind = Kind::composite,                                                                                    \
            .decompose = [](Build& b) { return padded_by_name(b, n); }})
-#define TENON_TRANSPOSED(n, name, one, zero)                                                                                                          \
-  ops.add({.schema = name "(Tensor input, Tensor weight, Tensor? bias=None, SymInt[" #n "] stride=" one ", SymInt[" #n "] padding=" zero              \
-                          ", SymInt[" #n "] output_padding=" zero ", SymInt groups=1, SymInt[" #n "] dilation=" one ") -> Tensor",                    \
-           .kind = Kind::composite,                                                                                                                   \
+#define TENON_TRANSPOSED(n, name, one, zero)                                                                           \
+  ops.add({.schema = name "(Tensor input, Tensor weight, Tensor? bias=None, SymInt[" #n "] stride=" one ", SymInt[" #n \
+                          "] padding=" zero ", SymInt[" #n "] output_padding=" zero ", SymInt groups=1, SymInt[" #n    \
+                          "] dilation=" one ") -> Tensor",                                                             \
+           .kind = Kind::composite,                                                                                    \
            .decompose = [](Build& b) { return transposed(b, n); }})
   TENON_CONVOLUTIONS(1, "[1]", "[0]");
   TENON_CONVOLUTIONS(2, "[1, 1]", "[0, 0]");

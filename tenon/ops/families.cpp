@@ -16,6 +16,7 @@ void register_families(Registry& ops) {
   register_elementwise(ops);
   register_elementwise_pairs(ops);
   register_fill(ops);
+  register_grid_sample(ops);
   register_index(ops);
   register_integral(ops);
   register_logic(ops);

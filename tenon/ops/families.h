@@ -18,6 +18,7 @@ void register_create_more(Registry& ops);
 void register_elementwise(Registry& ops);
 void register_elementwise_pairs(Registry& ops);
 void register_fill(Registry& ops);
+void register_grid_sample(Registry& ops);
 void register_index(Registry& ops);
 void register_integral(Registry& ops);
 void register_logic(Registry& ops);

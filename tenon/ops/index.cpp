@@ -13,7 +13,9 @@ namespace tenon {
 Handle embedding, index_tensor, index_put;
 static Handle embedding_backward, unsafe_index;
 
-loop::Expr wrapped(Lower& l, loop::Expr index, SymInt size) { return loop::select(index < 0, index + l.extent(size), index); }
+loop::Expr wrapped(Lower& l, loop::Expr index, SymInt size) {
+  return loop::select(index < 0, index + l.extent(size), index);
+}
 bool is_mask(DType dtype) { return dtype == DType::boolean || dtype == DType::u8; }
 
 WideResult::WideResult(Lower& l, Ref out) : l(l), out(out) {
@@ -27,7 +29,9 @@ void WideResult::finish() {
 Ref mask_positions(Lower& l, Ref mask) {
   Sizes sizes = mask.sizes();
   Sizes flat = {count(sizes)};
-  Ref ones = l.temporary(DType::i64, sizes, [&](const Index& i) { return loop::select(cast(mask.at(i), loop::Compute::boolean), l.extent(1), l.extent(0)); });
+  Ref ones = l.temporary(DType::i64, sizes, [&](const Index& i) {
+    return loop::select(cast(mask.at(i), loop::Compute::boolean), l.extent(1), l.extent(0));
+  });
   Ref totals = l.temporary(DType::i64, sizes);
   loop::Scan scan;
   scan.in = ones.operand(flat, {1});
@@ -42,10 +46,10 @@ using loop::Expr;
 
 // How index tensors and the tensor they index meet: which dims are named, where the results' dims go.
 struct Plan {
-  std::vector<Tensor> indices;        // per dim of self; none where it is taken whole
-  SmallVector<size_t, 6> order;       // dims of self in the order they are handled: named dims in front where they are apart
-  size_t first = 0, named = 0;        // named dims are order[first .. first + named)
-  Sizes shape, sizes;                 // of the broadcast indices, of the result
+  std::vector<Tensor> indices;   // per dim of self; none where it is taken whole
+  SmallVector<size_t, 6> order;  // dims of self in the order they are handled: named dims in front where they are apart
+  size_t first = 0, named = 0;   // named dims are order[first .. first + named)
+  Sizes shape, sizes;            // of the broadcast indices, of the result
 };
 
 Plan plan(const ArgsView& m, const TensorMeta& self, const std::vector<Tensor>& given) {
@@ -60,7 +64,8 @@ Plan plan(const ArgsView& m, const TensorMeta& self, const std::vector<Tensor>& 
       rest.push_back(d);
       continue;
     }
-    m.require(t.dtype() == DType::i64 || t.dtype() == DType::i32, "indices must be i64, i32, u8 or bool tensors, got ", t.meta());
+    m.require(t.dtype() == DType::i64 || t.dtype() == DType::i32, "indices must be i64, i32, u8 or bool tensors, got ",
+              t.meta());
     p.shape = broadcast(p.shape, t.sizes(), m);
     named.push_back(d);
   }
@@ -113,7 +118,8 @@ Sizes planned_strides(const Plan& p, const TensorMeta& self) {
 // The place in self of element i of the result; `at` is the position of the list in the schema.
 Index place(Lower& l, const Plan& p, const Sizes& self, size_t at, const Index& i) {
   Index out(self.size(), Expr(0));
-  Index shape(i.begin() + static_cast<ptrdiff_t>(p.first), i.begin() + static_cast<ptrdiff_t>(p.first + p.shape.size()));
+  Index shape(i.begin() + static_cast<ptrdiff_t>(p.first),
+              i.begin() + static_cast<ptrdiff_t>(p.first + p.shape.size()));
   for (size_t k = 0; k < p.order.size(); ++k) {
     size_t d = p.order[k];
     if (k < p.first) out[d] = i[k];
@@ -136,7 +142,8 @@ std::vector<Tensor> without_masks(const ArgsView& call, const Tensor& self, cons
       SymInt a = t.sizes()[d], b = self.sizes()[out.size() + d];
       fits = a == b || !a.is_int() || !b.is_int();
     }
-    call.require(fits, "the mask ", t.meta(), " does not fit dimension ", out.size(), " and those after it of ", self.meta());
+    call.require(fits, "the mask ", t.meta(), " does not fit dimension ", out.size(), " and those after it of ",
+                 self.meta());
     Tensor places = nonzero(t);
     for (size_t d = 0; d < t.rank(); ++d) out.push_back(select(places, 1, d));
   }
@@ -160,15 +167,18 @@ bool only_first_is_mask(const std::vector<Tensor>& indices) {
 Metas index_meta(MetaCall& m) {
   const TensorMeta& self = m.meta(0);
   std::vector<Tensor> indices = m.tensors(1);
-  if (has_mask(indices)) {
-    m.require(only_first_is_mask(indices), "a mask beside other indices has a size that is known only when the program runs; index in two steps");
-    const TensorMeta& mask = indices[0].meta();
-    m.require(mask.rank() <= self.rank(), "the mask ", mask, " has more dimensions than ", self);
-    Sizes sizes = {fresh_size()};
-    for (size_t d = mask.rank(); d < self.rank(); ++d) sizes.push_back(self.sizes[d]);
-    return like(self, sizes);
+  std::vector<Tensor> places;  // a mask stands for one list of places per dim it covers
+  for (const Tensor& t : indices) {
+    if (!t || !is_mask(t.dtype())) {
+      places.push_back(t);
+      continue;
+    }
+    m.require(places.size() + t.rank() <= self.rank(), "the mask ", t.meta(), " has more dimensions than are left of ",
+              self);
+    SymInt found = fresh_size();
+    for (size_t d = 0; d < t.rank(); ++d) places.push_back(Tensor(make_meta(DType::i64, {found}), nullptr, 0));
   }
-  Plan p = plan(m, self, indices);
+  Plan p = plan(m, self, places);
   TensorMeta out = like(self, p.sizes);
   out.strides = planned_strides(p, self);
   return out;
@@ -185,7 +195,7 @@ void lower_index(Lower& l) {
 
 CallResults index_by_mask(ArgsView& call) {
   std::vector<Tensor> indices = call.tensors(1);
-  if (!has_mask(indices)) return {};   // the stages do it
+  if (!has_mask(indices)) return {};  // the stages do it
   Tensor self = call[0];
   return {CallArg(Tensor(unsafe_index(self, without_masks(call, self, indices))))};
 }
@@ -194,9 +204,7 @@ Metas put_meta(MetaCall& m) {
   const TensorMeta& self = m.meta(0);
   std::vector<Tensor> indices = m.tensors(1);
   m.require(m.meta(2).dtype == self.dtype, "expected values of the dtype of ", self, ", got ", m.meta(2));
-  if (has_mask(indices)) {
-    m.require(only_first_is_mask(indices), "a mask beside other indices is not supported in a program; write in two steps");
-  } else {
+  if (!has_mask(indices)) {
     Plan p = plan(m, self, indices);
     Sizes values = m.meta(2).sizes;
     while (!values.empty() && values.size() > p.sizes.size() && values[0] == SymInt(1)) values.erase(0);
@@ -204,16 +212,21 @@ Metas put_meta(MetaCall& m) {
     Sizes spread = broadcast(values, p.sizes, m);
     m.require(spread.size() == p.sizes.size(), "values ", m.meta(2), " do not broadcast to ", p.sizes);
   }
-  return like(self, self.sizes);
+  TensorMeta out = like(self, self.sizes);
+  const TensorMeta* operand = &self;
+  out.strides =
+      is_dense(self) ? self.strides : pointwise_strides(self.sizes, std::span<const TensorMeta* const>(&operand, 1));
+  return out;
 }
 
-// The value for element i of what is written; leading dims of size 1 that the place does not have are dropped.
-Expr value_at(Ref values, const Index& i) {
+// The place among the values of element i of what is written; leading dims of size 1 that the values have more are
+// dropped.
+Index value_place(Ref values, const Index& i) {
   size_t rank = values.sizes().size();
-  if (rank <= i.size()) return values.broadcast_at(i);
-  Index own(rank - i.size(), Expr(0));
-  for (size_t d = 0; d < i.size(); ++d) own.push_back(values.size(rank - i.size() + d) == SymInt(1) ? Expr(0) : i[d]);
-  return values.at(own);
+  Index own(rank > i.size() ? rank - i.size() : 0, Expr(0));
+  for (size_t d = own.size(); d < rank; ++d)
+    own.push_back(values.size(d) == SymInt(1) ? Expr(0) : i[i.size() - rank + d]);
+  return own;
 }
 
 // index_put by a mask: element number n among the true ones gets values[n, ...].
@@ -221,14 +234,16 @@ void lower_put_by_mask(Lower& l, Ref target) {
   Ref mask = l.item(1, 0), values = l[2];
   Sizes domain = target.sizes();
   size_t covered = mask.sizes().size();
-  bool one_row = values.sizes().size() < domain.size() - covered + 1 || values.size(values.sizes().size() - (domain.size() - covered) - 1) == SymInt(1);
+  bool one_row = values.sizes().size() < domain.size() - covered + 1 ||
+                 values.size(values.sizes().size() - (domain.size() - covered) - 1) == SymInt(1);
   std::optional<Ref> positions;
   if (!one_row) positions = mask_positions(l, mask);
   l.stage(domain, [&](const Index& i) {
     Index at(i.begin(), i.begin() + static_cast<ptrdiff_t>(covered)), row = i.drop_first(covered);
     Expr hit = cast(mask.at(at), loop::Compute::boolean);
     row.insert(row.begin(), one_row ? l.extent(0) : loop::select(hit, positions->at(at), l.extent(0)));
-    l.store_if(hit, target, i, value_at(values, row), l.flag(3) ? loop::Mode::add : loop::Mode::set);
+    l.store_if(hit, target, i, values.at_if(hit, value_place(values, row), 0),
+               l.flag(3) ? loop::Mode::add : loop::Mode::set);
   });
 }
 
@@ -238,12 +253,15 @@ void lower_put(Lower& l) {
   l.copy(l[0], wide.target);
   std::vector<Tensor> indices = l.tensors(1);
   if (has_mask(indices)) {
+    l.require(only_first_is_mask(indices),
+              "a mask beside other indices cannot be part of a fused program; write in two steps");
     lower_put_by_mask(l, wide.target);
   } else {
     Plan p = plan(l, l.meta(0), indices);
     Sizes sizes = out.sizes();
     l.stage(p.sizes, [&](const Index& i) {
-      l.store(wide.target, place(l, p, sizes, 1, i), value_at(l[2], i), l.flag(3) ? loop::Mode::add : loop::Mode::set);
+      l.store(wide.target, place(l, p, sizes, 1, i), l[2].at(value_place(l[2], i)),
+              l.flag(3) ? loop::Mode::add : loop::Mode::set);
     });
   }
   wide.finish();
@@ -251,7 +269,7 @@ void lower_put(Lower& l) {
 
 CallResults put_by_masks(ArgsView& call) {
   std::vector<Tensor> indices = call.tensors(1);
-  if (!has_mask(indices) || only_first_is_mask(indices)) return {};   // the stages do it
+  if (!has_mask(indices) || only_first_is_mask(indices)) return {};  // the stages do it
   return {CallArg(Tensor(index_put(call[0], without_masks(call, call[0], indices), call[2], call.arg(3))))};
 }
 
@@ -281,7 +299,8 @@ void lower_embedding_backward(Lower& l) {
   std::optional<Ref> counts;
   if (l.flag(4)) {
     counts = l.temporary(DType::i64, Sizes{l.integer(2)}, [&](const Index&) { return l.extent(0); });
-    l.stage(Sizes(indices.sizes()), [&](const Index& i) { l.store(*counts, {indices.at(i)}, l.extent(1), loop::Mode::add); });
+    l.stage(Sizes(indices.sizes()),
+            [&](const Index& i) { l.store(*counts, {indices.at(i)}, l.extent(1), loop::Mode::add); });
   }
   l.stage(Sizes(grad.sizes()), [&](const Index& i) {
     Expr row = indices.at(i.drop_last()), value = grad.at(i);
@@ -295,60 +314,69 @@ void lower_embedding_backward(Lower& l) {
 
 void register_index(Registry& ops) {
   ops.add(embedding, {
-      .schema = "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
-      .meta = embedding_meta,
-      .lower = [](Lower& l) { l.tensor([&](const Index& i) { return l[0].at({l[1].at(i.drop_last()), i.last()}); }); },
-      .vjp = [](Vjp& v) -> Grads {
-        v.require(!v.flag(4), "sparse gradients are not supported; use sparse=False");
-        return {embedding_backward(v.grad(0), v[1], v[0].size(0), v.arg(2), v.arg(3))};
-      },
-  });
-  ops.add(embedding_backward, {
-      .schema = "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas {
-        m.require(m.meta(0).rank() == m.meta(1).rank() + 1, "expected one dimension more than ", m.meta(1), ", got ", m.meta(0));
-        return like(m.meta(0), {m.integer(2), m.meta(0).sizes.back()});
-      },
-      .lower = lower_embedding_backward,
-      .vjp = [](Vjp& v) -> Grads {
-        v.require(!v.flag(4), "the second gradient with scale_grad_by_freq is not supported");
-        Tensor rows = embedding(v.grad(0), v[1]);
-        return {where(eq(unsqueeze(v[1], -1), v.arg(3)), 0.0, rows)};
-      },
-  });
+                         .schema = "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool "
+                                   "scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+                         .meta = embedding_meta,
+                         .lower =
+                             [](Lower& l) {
+                               l.tensor([&](const Index& i) { return l[0].at({l[1].at(i.drop_last()), i.last()}); });
+                             },
+                         .vjp = [](Vjp& v) -> Grads {
+                           v.require(!v.flag(4), "sparse gradients are not supported; use sparse=False");
+                           return {embedding_backward(v.grad(0), v[1], v[0].size(0), v.arg(2), v.arg(3))};
+                         },
+                     });
+  ops.add(embedding_backward,
+          {
+              .schema = "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt "
+                        "padding_idx, bool scale_grad_by_freq) -> Tensor",
+              .meta = [](MetaCall& m) -> Metas {
+                m.require(m.meta(0).rank() == m.meta(1).rank() + 1, "expected one dimension more than ", m.meta(1),
+                          ", got ", m.meta(0));
+                return like(m.meta(0), {m.integer(2), m.meta(0).sizes.back()});
+              },
+              .lower = lower_embedding_backward,
+              .vjp = [](Vjp& v) -> Grads {
+                Tensor rows =
+                    embedding(v.grad(0), v[1]);  // PyTorch leaves scale_grad_by_freq out of the second gradient
+                return {where(eq(unsqueeze(v[1], -1), v.arg(3)), 0.0, rows)};
+              },
+          });
   ops.add(index_tensor, {
-      .schema = "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
-      .meta = index_meta,
-      .lower = lower_index,
-      .vjp = index_vjp,
-      .kernel = index_by_mask,
-  });
+                            .schema = "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+                            .meta = index_meta,
+                            .lower = lower_index,
+                            .vjp = index_vjp,
+                            .kernel = index_by_mask,
+                        });
   ops.add(unsafe_index, {
-      .schema = "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
-      .meta = index_meta,
-      .lower = lower_index,
-      .vjp = index_vjp,
-  });
-  ops.add(index_put, {
-      .schema = "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
-      .meta = put_meta,
-      .lower = lower_put,
-      .vjp = put_vjp,
-      .kernel = put_by_masks,
-  });
+                            .schema = "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+                            .meta = index_meta,
+                            .lower = lower_index,
+                            .vjp = index_vjp,
+                        });
+  ops.add(index_put,
+          {
+              .schema = "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+              .meta = put_meta,
+              .lower = lower_put,
+              .vjp = put_vjp,
+              .kernel = put_by_masks,
+          });
   ops.alias(index_put, {"_unsafe_index_put"});
   ops.add({
       .schema = "_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) -> Results {
-        std::vector<Tensor> inside;   // a place that is masked out may lie anywhere: 0 is as good as another
+        std::vector<Tensor> inside;  // a place that is masked out may lie anywhere: 0 is as good as another
         for (const Tensor& t : b.tensors(2)) inside.push_back(t ? Tensor(mul(t, b[1])) : none);
         Tensor taken = index_tensor(b[0], inside);
         return where(b[1], taken, full(Sizes{}, b.arg(3), kw("dtype", taken.dtype())));
       },
   });
   ops.add({
-      .schema = "_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor",
+      .schema =
+          "_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) -> Results {
         if (b[0].numel() == SymInt(0)) return {{CallArg(b[0])}};

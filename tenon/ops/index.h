@@ -4,16 +4,18 @@
 
 namespace tenon {
 
-extern Handle embedding, index_tensor, index_put, index_select, index_add, index_fill, gather, scatter_src, scatter_value, scatter_add, scatter_reduce, take, put,
-    nonzero;
+extern Handle embedding, index_tensor, index_put, index_select, index_add, index_fill, gather, scatter_src,
+    scatter_value, scatter_add, scatter_reduce, take, put, nonzero, masked_scatter;
 
 /// An index that may count from the end, as one that does not.
 loop::Expr wrapped(Lower& l, loop::Expr index, SymInt size);
 bool is_mask(DType dtype);
-/// The row-major number of each true element among the true ones, minus one where it is false: positions[i] for i of mask's sizes.
+/// The row-major number of each true element among the true ones, minus one where it is false: positions[i] for i of
+/// mask's sizes.
 Ref mask_positions(Lower& l, Ref mask);
 
-/// A result that stages add to: the result itself, or a wider buffer where its dtype is narrow. finish() copies it back.
+/// A result that stages add to: the result itself, or a wider buffer where its dtype is narrow. finish() copies it
+/// back.
 struct WideResult {
   WideResult(Lower& l, Ref out);
   void finish();

@@ -5,14 +5,16 @@
 namespace tenon {
 namespace {
 thread_local const sym::ShapeEnv* current = nullptr;
-thread_local sym::ShapeEnv* growing = nullptr;   // the same, where symbols may be added
+thread_local sym::ShapeEnv* growing = nullptr;  // the same, where symbols may be added
 }  // namespace
 
 ShapesScope::ShapesScope(const sym::ShapeEnv* shapes) : previous_(current), previous_growing_(growing) {
   current = shapes;
   growing = nullptr;
 }
-ShapesScope::ShapesScope(sym::ShapeEnv* shapes) : previous_(current), previous_growing_(growing) { current = growing = shapes; }
+ShapesScope::ShapesScope(sym::ShapeEnv* shapes) : previous_(current), previous_growing_(growing) {
+  current = growing = shapes;
+}
 ShapesScope::~ShapesScope() {
   current = previous_;
   growing = previous_growing_;
@@ -25,7 +27,14 @@ std::optional<bool> known(sym::Expr condition) {
 
 SymInt fresh_size() {
   require(growing != nullptr, "a size that only a run can tell was asked for outside of a program");
-  return growing->fresh_unbacked();
+  SymInt size = growing->fresh_unbacked();
+  growing->constrain(size, {0, sym::Range::infinity});  // files list it
+  return size;
+}
+
+sym::Expr fresh_real() {
+  require(growing != nullptr, "a number that only a run can tell was asked for outside of a program");
+  return sym::Expr::symbol(text("zuf", growing->next_unbacked++), {.integer = false, .real = true});
 }
 
 SymInt smaller(SymInt a, SymInt b) {

@@ -8,7 +8,7 @@ namespace tenon {
 class ShapesScope {
  public:
   explicit ShapesScope(const sym::ShapeEnv* shapes);
-  explicit ShapesScope(sym::ShapeEnv* shapes);   // rules may add symbols to it
+  explicit ShapesScope(sym::ShapeEnv* shapes);  // rules may add symbols to it
   ~ShapesScope();
   ShapesScope(const ShapesScope&) = delete;
 
@@ -25,5 +25,7 @@ SymInt smaller(SymInt a, SymInt b);
 SymInt larger(SymInt a, SymInt b);
 /// A size that only a run can tell, as a new symbol of the program being traced.
 SymInt fresh_size();
+/// Likewise a floating point number.
+sym::Expr fresh_real();
 
 }  // namespace tenon

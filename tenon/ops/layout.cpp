@@ -16,7 +16,7 @@ bool channels_come_last(const TensorMeta& m) {
   for (size_t d : order) {
     if (m.sizes[d] == SymInt(0)) return false;
     if (!(m.strides[d] == least) && !surely(sym::ge(m.strides[d], least))) return false;
-    if (d == 0 && least == m.strides[1]) return false;   // N111 and the like: both formats fit
+    if (d == 0 && least == m.strides[1]) return false;  // N111 and the like: both formats fit
     least = m.strides[d];
     if (!(m.sizes[d] == SymInt(1))) least = least * m.sizes[d];
   }
@@ -36,6 +36,8 @@ TensorMeta formatted_like(const TensorMeta& operand, Sizes sizes, DType dtype) {
   if (operand.rank() == out.rank()) out.strides = strides_in(suggested_format(operand), out.sizes);
   return out;
 }
-TensorMeta formatted_like(const TensorMeta& operand, Sizes sizes) { return formatted_like(operand, std::move(sizes), operand.dtype); }
+TensorMeta formatted_like(const TensorMeta& operand, Sizes sizes) {
+  return formatted_like(operand, std::move(sizes), operand.dtype);
+}
 
 }  // namespace tenon

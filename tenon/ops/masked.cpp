@@ -12,7 +12,7 @@
 
 namespace tenon {
 
-Handle nonzero;
+Handle nonzero, masked_scatter;
 static Handle masked_select, local_scalar, repeat_interleave;
 
 namespace {
@@ -95,15 +95,16 @@ CallResults read_number(ArgsView& call) {
 
 Metas number_meta(MetaCall& m) {
   require_one_element(m);
-  m.require(!is_floating(m.meta(0).dtype), "the value of a floating point tensor is not known in a program; got ", m.meta(0));
-  return {BasicArg<TensorMeta>(fresh_size())};
+  return {BasicArg<TensorMeta>(is_floating(m.meta(0).dtype) ? fresh_real() : fresh_size())};
 }
 
 CallResults count_off(ArgsView& call) {
   Tensor repeats = contiguous_copy(call[0]);
-  call.require(repeats.rank() == 1 && (repeats.dtype() == DType::i64 || repeats.dtype() == DType::i32), "expected i64 or i32 repeats of 1 dimension, got ",
-               repeats.meta());
-  auto at = [&](int64_t i) { return repeats.dtype() == DType::i64 ? repeats.data<int64_t>()[i] : repeats.data<int32_t>()[i]; };
+  call.require(repeats.rank() == 1 && (repeats.dtype() == DType::i64 || repeats.dtype() == DType::i32),
+               "expected i64 or i32 repeats of 1 dimension, got ", repeats.meta());
+  auto at = [&](int64_t i) {
+    return repeats.dtype() == DType::i64 ? repeats.data<int64_t>()[i] : repeats.data<int32_t>()[i];
+  };
   int64_t n = repeats.numel().as_int(), total = 0;
   for (int64_t i = 0; i < n; ++i) {
     call.require(at(i) >= 0, "repeats must not be negative, got ", at(i));
@@ -117,6 +118,23 @@ CallResults count_off(ArgsView& call) {
       else out.mutable_data<int32_t>()[next] = static_cast<int32_t>(i);
     }
   return {CallArg(out)};
+}
+
+// masked_scatter: true element number n takes source[n] in row-major order.
+void lower_masked_scatter(Lower& l) {
+  Ref self = l[0], mask = l[1], source = l[2], out = l.out();
+  Sizes domain = out.sizes(), from = source.sizes();
+  Ref wide = l.temporary(DType::boolean, domain, [&](const Index& i) { return mask.broadcast_at(i); });
+  Ref positions = mask_positions(l, wide);
+  l.tensor([&](const Index& i) {
+    Expr hit = wide.at(i), flat = positions.at(i);
+    Index at(from.size(), Expr(0));
+    for (size_t d = from.size(); d-- > 0;) {
+      at[d] = d == 0 ? flat : call(loop::Fn::remainder, flat, l.extent(from[d]));
+      flat = call(loop::Fn::floor_div, flat, l.extent(from[d]));
+    }
+    return source.at_if(hit, at, self.broadcast_at(i));
+  });
 }
 
 void lower_nonzero_static(Lower& l) {
@@ -135,10 +153,10 @@ void lower_nonzero_static(Lower& l) {
 
 void register_masked(Registry& ops) {
   ops.add(nonzero, {
-      .schema = "nonzero(Tensor self) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return nonzero_meta(m.meta(0), fresh_size()); },
-      .kernel = find_nonzero,
-  });
+                       .schema = "nonzero(Tensor self) -> Tensor",
+                       .meta = [](MetaCall& m) -> Metas { return nonzero_meta(m.meta(0), fresh_size()); },
+                       .kernel = find_nonzero,
+                   });
   ops.alias(nonzero, {"argwhere"});
   ops.add({
       .schema = "nonzero_numpy(Tensor self) -> Tensor[]",
@@ -147,52 +165,104 @@ void register_masked(Registry& ops) {
   });
   ops.add({
       .schema = "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return like(m.meta(0), {m.integer(1), SymInt(static_cast<int64_t>(m.meta(0).rank()))}, DType::i64); },
+      .meta = [](MetaCall& m) -> Metas {
+        return like(m.meta(0), {m.integer(1), SymInt(static_cast<int64_t>(m.meta(0).rank()))}, DType::i64);
+      },
       .lower = lower_nonzero_static,
   });
   ops.add(masked_select, {
-      .schema = "masked_select(Tensor self, Tensor mask) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas {
-        m.require(m.meta(1).dtype == DType::boolean, "expected a bool mask, got ", m.meta(1));
-        broadcast(m.meta(0).sizes, m.meta(1).sizes, m);
-        return like(m.meta(0), {fresh_size()});
-      },
-      .vjp = [](Vjp& v) -> Grads {
-        Sizes sizes = broadcast(v[0].sizes(), v[1].sizes(), v);
-        static const Op& masked_scatter = *registry().find("aten::masked_scatter");
-        return {call_op(masked_scatter, {zeros(sizes, v.grad(0)), v[1], v.grad(0)})};
-      },
-      .kernel = select_masked,
+                             .schema = "masked_select(Tensor self, Tensor mask) -> Tensor",
+                             .meta = [](MetaCall& m) -> Metas {
+                               m.require(m.meta(1).dtype == DType::boolean, "expected a bool mask, got ", m.meta(1));
+                               broadcast(m.meta(0).sizes, m.meta(1).sizes, m);
+                               return like(m.meta(0), {fresh_size()});
+                             },
+                             .vjp = [](Vjp& v) -> Grads {
+                               Sizes sizes = broadcast(v[0].sizes(), v[1].sizes(), v);
+                               return {masked_scatter(zeros(sizes, v.grad(0)), v[1], v.grad(0))};
+                             },
+                             .kernel = select_masked,
+                         });
+  ops.add(masked_scatter, {
+                              .schema = "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
+                              .meta = [](MetaCall& m) -> Metas {
+                                m.require(m.meta(1).dtype == DType::boolean, "expected a bool mask, got ", m.meta(1));
+                                m.require(m.meta(0).dtype == m.meta(2).dtype, "expected a source of the dtype of ",
+                                          m.meta(0), ", got ", m.meta(2));
+                                return like(m.meta(0), broadcast(m.meta(0).sizes, m.meta(1).sizes, m));
+                              },
+                              .lower = lower_masked_scatter,
+                              .vjp = [](Vjp& v) -> Grads {
+                                Tensor g = v.grad(0);
+                                static const Op& backward = *registry().find("aten::masked_scatter_backward");
+                                return {v.needs(0) ? Grad(where(v[1], 0.0, g)) : Grad(),
+                                        {},
+                                        v.needs(2) ? Grad(call_op(backward, {g, v[1], v[2].sizes()})) : Grad()};
+                              },
+                          });
+  ops.add({
+      .schema = "masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas { return like(m.meta(0), m.ints(2)); },
+      .lower =
+          [](Lower& l) {
+            Ref grad = l[0], mask = l[1], out = l.out();
+            Sizes domain = grad.sizes(), to = out.sizes();
+            l.fill(out, l.constant(0, loop::compute_of(out.dtype())));
+            Ref wide = l.temporary(DType::boolean, domain, [&](const Index& i) { return mask.broadcast_at(i); });
+            Ref positions = mask_positions(l, wide);
+            l.stage(domain, [&](const Index& i) {
+              Expr flat = positions.at(i);
+              Index at(to.size(), Expr(0));
+              for (size_t d = to.size(); d-- > 0;) {
+                at[d] = d == 0 ? flat : call(loop::Fn::remainder, flat, l.extent(to[d]));
+                flat = call(loop::Fn::floor_div, flat, l.extent(to[d]));
+              }
+              l.store_if(wide.at(i), out, at, grad.at(i));
+            });
+          },
+      .vjp = [](Vjp& v) -> Grads { return {masked_scatter(zeros(v[0].sizes(), v.grad(0)), v[1], v.grad(0))}; },
   });
   ops.add(local_scalar, {
-      .schema = "_local_scalar_dense(Tensor self) -> Scalar",
-      .meta = number_meta,
-      .kernel = read_number,
-  });
+                            .schema = "_local_scalar_dense(Tensor self) -> Scalar",
+                            .meta = number_meta,
+                            .kernel = read_number,
+                        });
   ops.add({
       .schema = "item(Tensor self) -> Scalar",
       .meta = number_meta,
       .kernel = read_number,
   });
-  ops.add(repeat_interleave, {
-      .schema = "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return like(m.meta(0), {m.given(1) ? m.integer(1) : fresh_size()}); },
-      .kernel = count_off,
-  });
   ops.add({
-      .schema = "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) {
-        Tensor x = b[0], repeats = b[1];
-        if (!b.given(2)) x = reshape(x, Sizes{x.numel()});
-        if (x.rank() == 0) x = reshape(x, Sizes{1});
-        size_t dim = b.given(2) ? b.dim(2, x.rank()) : 0;
-        b.require(repeats.rank() <= 1, "expected repeats of at most 1 dimension, got ", repeats.meta());
-        if (repeats.rank() == 0 || repeats.size(0) == SymInt(1)) repeats = expand(reshape(repeats, Sizes{1}), Sizes{x.sizes()[dim]});
-        SymInt a = repeats.size(0), n = x.sizes()[dim];
-        b.require(a == n || !a.is_int() || !n.is_int(), "expected ", n, " repeats, got ", repeats.meta());
-        return index_select(x, dim, repeat_interleave(repeats, kw("output_size", b.arg(3))));
+      .schema = "equal(Tensor self, Tensor other) -> bool",
+      .kernel = [](ArgsView& call) -> CallResults {
+        if (call.meta(0).sizes != call.meta(1).sizes) return {CallArg(false)};
+        Tensor same = eq(call[0], call[1]);
+        return {CallArg(static_cast<int64_t>(set_places(same).size()) == same.numel().as_int())};
       },
+  });
+  ops.add(repeat_interleave,
+          {
+              .schema = "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
+              .meta = [](MetaCall& m) -> Metas { return like(m.meta(0), {m.given(1) ? m.integer(1) : fresh_size()}); },
+              .kernel = count_off,
+          });
+  ops.add({
+      .schema = "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? "
+                "output_size=None) -> Tensor",
+      .kind = Kind::composite,
+      .decompose =
+          [](Build& b) {
+            Tensor x = b[0], repeats = b[1];
+            if (!b.given(2)) x = reshape(x, Sizes{x.numel()});
+            if (x.rank() == 0) x = reshape(x, Sizes{1});
+            size_t dim = b.given(2) ? b.dim(2, x.rank()) : 0;
+            b.require(repeats.rank() <= 1, "expected repeats of at most 1 dimension, got ", repeats.meta());
+            if (repeats.rank() == 0 || repeats.size(0) == SymInt(1))
+              repeats = expand(reshape(repeats, Sizes{1}), Sizes{x.sizes()[dim]});
+            SymInt a = repeats.size(0), n = x.sizes()[dim];
+            b.require(a == n || !a.is_int() || !n.is_int(), "expected ", n, " repeats, got ", repeats.meta());
+            return index_select(x, dim, repeat_interleave(repeats, kw("output_size", b.arg(3))));
+          },
   });
 }
 

@@ -13,6 +13,17 @@ namespace tenon {
 Handle max_pool2d_with_indices, max_pool3d_with_indices, avg_pool2d, adaptive_avg_pool2d;
 static Handle max_pool2d_backward, max_pool3d_backward, avg_pool3d, avg_pool2d_backward, avg_pool3d_backward;
 
+Tensor picked(const Tensor& x, const Tensor& indices, size_t space) {
+  static const Op& gather = *registry().find("aten::gather");
+  auto flattened = [&](const Tensor& t) -> Tensor {
+    Sizes sizes(std::span<const SymInt>(t.sizes().begin(), t.rank() - space));
+    sizes.push_back(count(Sizes(std::span<const SymInt>(t.sizes().end() - space, space))));
+    return reshape(t, sizes);
+  };
+  Tensor taken = call_op(gather, {flattened(x), -1, flattened(indices), false});
+  return view(taken, indices.sizes());
+}
+
 namespace {
 
 using loop::Compute;
@@ -35,28 +46,30 @@ Windows windows(const ArgsView& call, size_t space, size_t kernel_at, int dilati
   w.ceil = call.flag(ceil_at);
   for (size_t i = 0; i < space; ++i) {
     auto positive = [](SymInt v) { return !v.is_int() || v.as_int() > 0; };
-    call.require(positive(w.kernel[i]) && positive(w.stride[i]) && positive(w.dilation[i]), "kernel, stride and dilation must be positive, got ", w.kernel, ", ",
-                 w.stride, " and ", w.dilation);
+    call.require(positive(w.kernel[i]) && positive(w.stride[i]) && positive(w.dilation[i]),
+                 "kernel, stride and dilation must be positive, got ", w.kernel, ", ", w.stride, " and ", w.dilation);
     SymInt reach = w.dilation[i] * (w.kernel[i] - 1) + 1;
-    call.require(!surely(sym::lt(w.padding[i], 0)) && !surely(sym::gt(w.padding[i] * 2, reach)), "padding: expected at most half of the kernel's reach ", reach,
-                 ", got ", w.padding);
+    call.require(!surely(sym::lt(w.padding[i], 0)) && !surely(sym::gt(w.padding[i] * 2, reach)),
+                 "padding: expected at most half of the kernel's reach ", reach, ", got ", w.padding);
   }
   return w;
 }
 
 Sizes pooled_sizes(const ArgsView& m, const TensorMeta& x, const Windows& w) {
-  m.require(x.rank() == w.space + 1 || x.rank() == w.space + 2, "expected an input of ", w.space + 1, " or ", w.space + 2, " dimensions, got ", x);
+  m.require(x.rank() == w.space + 1 || x.rank() == w.space + 2, "expected an input of ", w.space + 1, " or ",
+            w.space + 2, " dimensions, got ", x);
   Sizes out = x.sizes;
   for (size_t i = 0; i < w.space; ++i) {
     size_t d = x.rank() - w.space + i;
     SymInt room = x.sizes[d] + w.padding[i] * 2 - w.dilation[i] * (w.kernel[i] - 1) - 1;
     SymInt n = sym::floor_div(w.ceil ? room + w.stride[i] - 1 : room, w.stride[i]) + 1;
-    if (w.ceil) {   // the last window must start inside the image or its left padding
+    if (w.ceil) {  // the last window must start inside the image or its left padding
       sym::Expr outside = sym::ge((n - 1) * w.stride[i], x.sizes[d] + w.padding[i]);
       if (auto sure = known(outside)) n = *sure ? n - 1 : n;
       else n = sym::where(outside, n - 1, n);
     }
-    m.require(!n.is_int() || n.as_int() > 0, "the windows do not fit: dimension ", d, " of ", x, " would have size ", n);
+    m.require(!n.is_int() || n.as_int() > 0, "the windows do not fit: dimension ", d, " of ", x, " would have size ",
+              n);
     out[d] = n;
   }
   for (size_t d = x.rank() - w.space - 1; d < x.rank(); ++d)
@@ -82,7 +95,8 @@ Place max_place(Lower& l, Ref x, const Windows& w, const Index& i, const Index& 
   for (size_t k = 0; k < w.space; ++k) {
     Expr corner = i[first + k] * l.extent(w.stride[k]) - l.extent(w.padding[k]), step = l.extent(w.dilation[k]);
     // The first element that is inside comes first, so that it wins where all are equal.
-    Expr start = w.padding[k] == SymInt(0) ? corner : max(corner, corner - call(loop::Fn::floor_div, corner, step) * step);
+    Expr start =
+        w.padding[k] == SymInt(0) ? corner : max(corner, corner - call(loop::Fn::floor_div, corner, step) * step);
     Expr at = start + r[k] * step;
     Expr end = min(corner + l.extent(w.dilation[k] * (w.kernel[k] - 1) + 1), l.extent(x.size(first + k)));
     p.inside = p.inside && at < end;
@@ -106,7 +120,8 @@ Expr row_major(Lower& l, const Index& r, const Sizes& extents) {
 }
 
 // The largest element of each window and, where wanted, its place in the plane. Of several NaN the last one counts.
-void lower_largest(Lower& l, Ref x, size_t space, const Sizes& extents, const std::function<Place(const Index&, const Index&)>& place) {
+void lower_largest(Lower& l, Ref x, size_t space, const Sizes& extents,
+                   const std::function<Place(const Index&, const Index&)>& place) {
   bool indexed = l.outs() > 1;
   Sizes domain = l.out().sizes();
   l.stage(domain, [&](const Index& i) {
@@ -139,7 +154,9 @@ void lower_max_pool(Lower& l, size_t space) {
   lower_largest(l, x, space, w.kernel, [&](const Index& i, const Index& r) { return max_place(l, x, w, i, r); });
 }
 
-void require_ordered(const MetaCall& m) { m.require(m.meta(0).dtype != DType::boolean, "expected numbers, got ", m.meta(0)); }
+void require_ordered(const MetaCall& m) {
+  m.require(m.meta(0).dtype != DType::boolean, "expected numbers, got ", m.meta(0));
+}
 
 Metas max_pool_meta(MetaCall& m, size_t space, bool indexed) {
   require_ordered(m);
@@ -151,7 +168,7 @@ Metas max_pool_meta(MetaCall& m, size_t space, bool indexed) {
 }
 
 // Adds each element of grad_output to the place its index names.
-void lower_unpool(Lower& l, Ref indices, size_t space) {
+void lower_unpool(Lower& l, Ref indices, size_t space, loop::Mode mode = loop::Mode::add) {
   Ref grad = l[0], out = l.out();
   DType compute = computable(out.dtype());
   Ref target = compute == out.dtype() ? out : l.temporary(compute, Sizes(out.sizes()));
@@ -163,21 +180,20 @@ void lower_unpool(Lower& l, Ref indices, size_t space) {
       to[k] = k == i.size() - space ? rest : call(loop::Fn::remainder, rest, l.extent(out.size(k)));
       rest = call(loop::Fn::floor_div, rest, l.extent(out.size(k)));
     }
-    l.store(target, to, grad.at(i), loop::Mode::add);
+    l.store(target, to, grad.at(i), mode);
   });
   if (target.id != out.id) l.copy(target, out);
 }
 
-// Picks from a tensor what pooling picked: the gradient of unpooling, through a plane flattened to one dimension.
-Tensor picked(const Tensor& x, const Tensor& indices, size_t space) {
-  static const Op& gather = *registry().find("aten::gather");
-  auto flattened = [&](const Tensor& t) -> Tensor {
-    Sizes sizes(std::span<const SymInt>(t.sizes().begin(), t.rank() - space));
-    sizes.push_back(count(Sizes(std::span<const SymInt>(t.sizes().end() - space, space))));
-    return reshape(t, sizes);
-  };
-  Tensor taken = call_op(gather, {flattened(x), -1, flattened(indices), false});
-  return view(taken, indices.sizes());
+Metas unpooled_meta(MetaCall& m, size_t space) {
+  const TensorMeta &x = m.meta(0), &indices = m.meta(1);
+  m.require(x.rank() == space + 1 || x.rank() == space + 2, "expected an input of ", space + 1, " or ", space + 2,
+            " dimensions, got ", x);
+  m.require(indices.dtype == DType::i64 && indices.sizes == x.sizes, "expected i64 indices of the sizes of ", x,
+            ", got ", indices);
+  Sizes sizes = x.sizes, wanted = m.ints(2, space);
+  for (size_t k = 0; k < space; ++k) sizes[x.rank() - space + k] = wanted[k];
+  return space == 2 ? formatted_like(x, sizes) : like(x, sizes);
 }
 
 // An average's window: [corner, end) with padding counted, and what is left of it inside the image.
@@ -258,7 +274,8 @@ Metas like_input(MetaCall& m) { return formatted_like(m.meta(1), m.meta(1).sizes
 Metas like_input_contiguous(MetaCall& m) { return like(m.meta(1), m.meta(1).sizes); }
 
 // One dimension as two: the ops for images do the work.
-Results in_one_dimension(Build& b, Handle& op, size_t results, std::initializer_list<size_t> lists, std::initializer_list<int64_t> fills) {
+Results in_one_dimension(Build& b, Handle& op, size_t results, std::initializer_list<size_t> lists,
+                         std::initializer_list<int64_t> fills) {
   CallArgs args(b.args.begin(), b.args.end());
   args[0] = Tensor(unsqueeze(b[0], -2));
   auto fill = fills.begin();
@@ -280,64 +297,97 @@ Results one_of(Results r) { return {{r.values[0]}}; }
 }  // namespace
 
 void register_pool(Registry& ops) {
-#define TENON_MAX_POOL(n, handle, backward)                                                                                                            \
-  ops.add({.schema = "max_pool" #n "d(Tensor self, int[" #n "] kernel_size, int[" #n "] stride=[], int[" #n "] padding=0, int[" #n                     \
-                     "] dilation=1, bool ceil_mode=False) -> Tensor",                                                                                  \
-           .meta = [](MetaCall& m) { return max_pool_meta(m, n, false); },                                                                             \
-           .lower = [](Lower& l) { lower_max_pool(l, n); },                                                                                            \
-           .for_grad = [](Build& b) { return one_of(handle(b[0], b.arg(1), b.arg(2), b.arg(3), b.arg(4), b.arg(5))); }});                              \
-  ops.add(handle, {.schema = "max_pool" #n "d_with_indices(Tensor self, int[" #n "] kernel_size, int[" #n "] stride=[], int[" #n                       \
-                             "] padding=0, int[" #n "] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",                                         \
-                   .meta = [](MetaCall& m) { return max_pool_meta(m, n, true); },                                                                      \
-                   .lower = [](Lower& l) { lower_max_pool(l, n); },                                                                                    \
-                   .vjp = [](Vjp& v) -> Grads {                                                                                                        \
-                     Windows w = windows(v, n, 1, 4, 5);                                                                                               \
-                     return {backward(v.grad(0), v[0], w.kernel, w.stride, w.padding, w.dilation, w.ceil, v.out(1))};                                  \
-                   }});                                                                                                                                \
-  ops.add(backward, {.schema = "max_pool" #n "d_with_indices_backward(Tensor grad_output, Tensor self, int[" #n "] kernel_size, int[" #n               \
-                               "] stride, int[" #n "] padding, int[" #n "] dilation, bool ceil_mode, Tensor indices) -> Tensor",                       \
-                     .meta = like_input,                                                                                                               \
-                     .lower = [](Lower& l) { lower_unpool(l, l[7], n); },                                                                              \
+#define TENON_MAX_POOL(n, handle, backward)                                                                           \
+  ops.add(                                                                                                            \
+      {.schema = "max_pool" #n "d(Tensor self, int[" #n "] kernel_size, int[" #n "] stride=[], int[" #n               \
+                 "] padding=0, int[" #n "] dilation=1, bool ceil_mode=False) -> Tensor",                              \
+       .meta = [](MetaCall& m) { return max_pool_meta(m, n, false); },                                                \
+       .lower = [](Lower& l) { lower_max_pool(l, n); },                                                               \
+       .for_grad = [](Build& b) { return one_of(handle(b[0], b.arg(1), b.arg(2), b.arg(3), b.arg(4), b.arg(5))); }}); \
+  ops.add(handle, {.schema = "max_pool" #n "d_with_indices(Tensor self, int[" #n "] kernel_size, int[" #n             \
+                             "] stride=[], int[" #n "] padding=0, int[" #n                                            \
+                             "] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",                               \
+                   .meta = [](MetaCall& m) { return max_pool_meta(m, n, true); },                                     \
+                   .lower = [](Lower& l) { lower_max_pool(l, n); },                                                   \
+                   .vjp = [](Vjp& v) -> Grads {                                                                       \
+                     Windows w = windows(v, n, 1, 4, 5);                                                              \
+                     return {backward(v.grad(0), v[0], w.kernel, w.stride, w.padding, w.dilation, w.ceil, v.out(1))}; \
+                   }});                                                                                               \
+  ops.add(backward, {.schema = "max_pool" #n "d_with_indices_backward(Tensor grad_output, Tensor self, int[" #n       \
+                               "] kernel_size, int[" #n "] stride, int[" #n "] padding, int[" #n                      \
+                               "] dilation, bool ceil_mode, Tensor indices) -> Tensor",                               \
+                     .meta = like_input,                                                                              \
+                     .lower = [](Lower& l) { lower_unpool(l, l[7], n); },                                             \
                      .vjp = [](Vjp& v) -> Grads { return {picked(v.grad(0), v[7], n)}; }})
   TENON_MAX_POOL(2, max_pool2d_with_indices, max_pool2d_backward);
   TENON_MAX_POOL(3, max_pool3d_with_indices, max_pool3d_backward);
 #undef TENON_MAX_POOL
   ops.add({
-      .schema = "max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> "
+      .schema = "max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] "
+                "dilation=[1], bool ceil_mode=False) -> "
                 "(Tensor, Tensor)",
       .kind = Kind::composite,
-      .decompose = [](Build& b) { return in_one_dimension(b, max_pool2d_with_indices, 2, {1, 2, 3, 4}, {1, 1, 0, 1}); },
+      .decompose =
+          [](Build& b) {
+            return in_one_dimension(b, max_pool2d_with_indices, 2, {1, 2, 3, 4}, {1, 1, 0, 1});
+          },
   });
   ops.add({
-      .schema = "max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> Tensor",
+      .schema = "max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] "
+                "dilation=[1], bool ceil_mode=False) -> Tensor",
       .meta = [](MetaCall& m) { return max_pool_meta(m, 1, false); },
       .lower = [](Lower& l) { lower_max_pool(l, 1); },
-      .for_grad = [](Build& b) { return in_one_dimension(b, max_pool2d_with_indices, 1, {1, 2, 3, 4}, {1, 1, 0, 1}); },
+      .for_grad =
+          [](Build& b) {
+            return in_one_dimension(b, max_pool2d_with_indices, 1, {1, 2, 3, 4}, {1, 1, 0, 1});
+          },
   });
 
-#define TENON_AVERAGE_POOL(n, handle, backward, backward_meta)                                                                                         \
-  ops.add(handle, {.schema = "avg_pool" #n "d(Tensor self, int[" #n "] kernel_size, int[" #n "] stride=[], int[" #n                                    \
-                             "] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",                  \
-                   .meta = [](MetaCall& m) { return average_meta(m, n); },                                                                             \
-                   .lower = [](Lower& l) { lower_average(l, n); },                                                                                     \
-                   .vjp = [](Vjp& v) -> Grads {                                                                                                        \
-                     Windows w = windows(v, n, 1, -1, 4);                                                                                              \
-                     return {backward(v.grad(0), v[0], w.kernel, w.stride, w.padding, w.ceil, v.flag(5), v.arg(6))};                                   \
-                   }});                                                                                                                                \
-  ops.add(backward, {.schema = "avg_pool" #n "d_backward(Tensor grad_output, Tensor self, int[" #n "] kernel_size, int[" #n "] stride, int[" #n        \
-                               "] padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",                                  \
-                     .meta = backward_meta,                                                                                                            \
-                     .lower = [](Lower& l) { lower_average_backward(l, n); },                                                                          \
-                     .vjp = [](Vjp& v) -> Grads {                                                                                                      \
-                       return {handle(v.grad(0), v.arg(2), v.arg(3), v.arg(4), v.arg(5), v.arg(6), v.arg(7))};                                         \
+  ops.add({
+      .schema = "max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor",
+      .meta = [](MetaCall& m) { return unpooled_meta(m, 2); },
+      .lower = [](Lower& l) { lower_unpool(l, l[1], 2, loop::Mode::set); },
+      .vjp = [](Vjp& v) -> Grads { return {picked(v.grad(0), v[1], 2)}; },
+  });
+  ops.add({
+      .schema =
+          "max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor",
+      .meta = [](MetaCall& m) { return unpooled_meta(m, 3); },
+      .lower = [](Lower& l) { lower_unpool(l, l[1], 3, loop::Mode::set); },
+      .vjp = [](Vjp& v) -> Grads { return {picked(v.grad(0), v[1], 3)}; },
+  });
+
+#define TENON_AVERAGE_POOL(n, handle, backward, backward_meta)                                                        \
+  ops.add(                                                                                                            \
+      handle,                                                                                                         \
+      {.schema =                                                                                                      \
+           "avg_pool" #n "d(Tensor self, int[" #n "] kernel_size, int[" #n "] stride=[], int[" #n                     \
+           "] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",   \
+       .meta = [](MetaCall& m) { return average_meta(m, n); },                                                        \
+       .lower = [](Lower& l) { lower_average(l, n); },                                                                \
+       .vjp = [](Vjp& v) -> Grads {                                                                                   \
+         Windows w = windows(v, n, 1, -1, 4);                                                                         \
+         return {backward(v.grad(0), v[0], w.kernel, w.stride, w.padding, w.ceil, v.flag(5), v.arg(6))};              \
+       }});                                                                                                           \
+  ops.add(backward, {.schema = "avg_pool" #n "d_backward(Tensor grad_output, Tensor self, int[" #n                    \
+                               "] kernel_size, int[" #n "] stride, int[" #n                                           \
+                               "] padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor", \
+                     .meta = backward_meta,                                                                           \
+                     .lower = [](Lower& l) { lower_average_backward(l, n); },                                         \
+                     .vjp = [](Vjp& v) -> Grads {                                                                     \
+                       return {handle(v.grad(0), v.arg(2), v.arg(3), v.arg(4), v.arg(5), v.arg(6), v.arg(7))};        \
                      }})
   TENON_AVERAGE_POOL(2, avg_pool2d, avg_pool2d_backward, like_input);
   TENON_AVERAGE_POOL(3, avg_pool3d, avg_pool3d_backward, like_input_contiguous);
 #undef TENON_AVERAGE_POOL
   ops.add({
-      .schema = "avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], bool ceil_mode=False, bool count_include_pad=True) -> Tensor",
+      .schema = "avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], bool "
+                "ceil_mode=False, bool count_include_pad=True) -> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) { return in_one_dimension(b, avg_pool2d, 1, {1, 2, 3}, {1, 1, 0}); },
+      .decompose =
+          [](Build& b) {
+            return in_one_dimension(b, avg_pool2d, 1, {1, 2, 3}, {1, 1, 0});
+          },
   });
 }
 

@@ -8,7 +8,8 @@
 
 namespace tenon {
 
-static Handle average2d, average3d, average2d_backward, average3d_backward, max2d, max3d, max2d_backward, max3d_backward;
+static Handle average2d, average3d, average2d_backward, average3d_backward, max2d, max3d, max2d_backward,
+    max3d_backward;
 
 namespace {
 
@@ -16,7 +17,8 @@ using loop::Compute;
 using loop::Expr;
 
 Sizes adaptive_sizes(const ArgsView& m, const TensorMeta& x, size_t space) {
-  m.require(x.rank() == space + 1 || x.rank() == space + 2, "expected an input of ", space + 1, " or ", space + 2, " dimensions, got ", x);
+  m.require(x.rank() == space + 1 || x.rank() == space + 2, "expected an input of ", space + 1, " or ", space + 2,
+            " dimensions, got ", x);
   Sizes out = x.sizes, wanted = m.ints(1, space);
   for (size_t k = 0; k < space; ++k) {
     size_t d = x.rank() - space + k;
@@ -28,13 +30,19 @@ Sizes adaptive_sizes(const ArgsView& m, const TensorMeta& x, size_t space) {
 }
 
 // Window o of n over `size` elements: from floor(o * size / n) up to ceil((o + 1) * size / n).
-Expr begin_of(Lower& l, Expr o, SymInt size, SymInt n) { return call(loop::Fn::floor_div, o * l.extent(size), l.extent(n)); }
-Expr end_of(Lower& l, Expr o, SymInt size, SymInt n) { return call(loop::Fn::floor_div, (o + 1) * l.extent(size) + l.extent(n - 1), l.extent(n)); }
+Expr begin_of(Lower& l, Expr o, SymInt size, SymInt n) {
+  return call(loop::Fn::floor_div, o * l.extent(size), l.extent(n));
+}
+Expr end_of(Lower& l, Expr o, SymInt size, SymInt n) {
+  return call(loop::Fn::floor_div, (o + 1) * l.extent(size) + l.extent(n - 1), l.extent(n));
+}
 
 // No window is longer than this.
 SymInt longest(SymInt size, SymInt n) {
   if (n == SymInt(0)) return 0;
-  if (size.is_int() && n.is_int()) return size.as_int() % n.as_int() == 0 ? size.as_int() / n.as_int() : (size.as_int() + n.as_int() - 1) / n.as_int() + 1;
+  if (size.is_int() && n.is_int())
+    return size.as_int() % n.as_int() == 0 ? size.as_int() / n.as_int()
+                                           : (size.as_int() + n.as_int() - 1) / n.as_int() + 1;
   return n == SymInt(1) ? size : sym::ceil_div(size, n) + 1;
 }
 
@@ -99,7 +107,7 @@ void lower_largest(Lower& l, size_t space) {
       Window w = window(l, image, out, space, i, r);
       return x.at_if(w.inside, w.at, low);
     };
-    auto flat = [&](const Index& r) {   // the place in the plane
+    auto flat = [&](const Index& r) {  // the place in the plane
       Window w = window(l, image, out, space, i, r);
       Expr at = l.extent(0);
       for (size_t d = i.size() - space; d < i.size(); ++d) at = at * l.extent(image[d]) + w.at[d];
@@ -113,8 +121,10 @@ void lower_largest(Lower& l, size_t space) {
       best = call(loop::Fn::floor_div, best, l.extent(reach[k]));
     }
     Expr place = flat(r);
-    if (type != Compute::i64) {   // of several NaN the last one counts
-      Expr last_nan = l.reduce(loop::Combine::max, reach, [&](const Index& r) { return loop::select(is_nan(element(r)), flat(r), l.constant(-1, Compute::i64)); });
+    if (type != Compute::i64) {  // of several NaN the last one counts
+      Expr last_nan = l.reduce(loop::Combine::max, reach, [&](const Index& r) {
+        return loop::select(is_nan(element(r)), flat(r), l.constant(-1, Compute::i64));
+      });
       place = loop::select(last_nan >= 0, last_nan, place);
     }
     l.store(l.out(1), i, place);
@@ -170,37 +180,41 @@ Results in_one_dimension(Build& b, const Handle& op, size_t results) {
 }  // namespace
 
 void register_pool_adaptive(Registry& ops) {
-#define TENON_ADAPTIVE(n, space, average, average_backward, average_format, largest, largest_backward, max_format)                                     \
-  ops.add(average, {.schema = "_adaptive_avg_pool" n "(Tensor self, SymInt[" #space "] output_size) -> Tensor",                                        \
-                    .meta = [](MetaCall& m) -> Metas { return average_format(m.meta(0), adaptive_sizes(m, m.meta(0), space)); },                       \
-                    .lower = [](Lower& l) { lower_average(l, space); },                                                                                \
-                    .vjp = [](Vjp& v) -> Grads { return {average_backward(v.grad(0), v[0])}; }});                                                      \
-  ops.add(average_backward, {.schema = "_adaptive_avg_pool" n "_backward(Tensor grad_output, Tensor self) -> Tensor",                                  \
-                             .meta = [](MetaCall& m) -> Metas { return average_format(m.meta(1), m.meta(1).sizes); },                                  \
-                             .lower = [](Lower& l) { lower_average_backward(l, space); },                                                              \
-                             .vjp = [](Vjp& v) -> Grads {                                                                                              \
-                               Sizes out(std::span<const SymInt>(v[0].sizes().end() - space, space));                                                  \
-                               return {average(v.grad(0), out)};                                                                                       \
-                             }});                                                                                                                      \
-  ops.add(largest, {.schema = "adaptive_max_pool" n "(Tensor self, int[" #space "] output_size) -> (Tensor, Tensor)",                                  \
-                    .meta = [](MetaCall& m) -> Metas {                                                                                                 \
-                      TensorMeta out = max_format(m.meta(0), adaptive_sizes(m, m.meta(0), space)), indices = out;                                      \
-                      indices.dtype = DType::i64;                                                                                                      \
-                      return {BasicArg<TensorMeta>(out), BasicArg<TensorMeta>(indices)};                                                               \
-                    },                                                                                                                                 \
-                    .lower = [](Lower& l) { lower_largest(l, space); },                                                                                \
-                    .vjp = [](Vjp& v) -> Grads { return {largest_backward(v.grad(0), v[0], v.out(1))}; }});                                            \
-  ops.add(largest_backward, {.schema = "adaptive_max_pool" n "_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",                   \
-                             .meta = [](MetaCall& m) -> Metas { return max_format(m.meta(1), m.meta(1).sizes); },                                      \
-                             .lower = [](Lower& l) { lower_unpool(l, space); }})
+#define TENON_ADAPTIVE(n, space, average, average_backward, average_format, largest, largest_backward, max_format)    \
+  ops.add(average, {.schema = "_adaptive_avg_pool" n "(Tensor self, SymInt[" #space "] output_size) -> Tensor",       \
+                    .meta = [](MetaCall& m) -> Metas {                                                                \
+                      return average_format(m.meta(0), adaptive_sizes(m, m.meta(0), space));                          \
+                    },                                                                                                \
+                    .lower = [](Lower& l) { lower_average(l, space); },                                               \
+                    .vjp = [](Vjp& v) -> Grads { return {average_backward(v.grad(0), v[0])}; }});                     \
+  ops.add(average_backward, {.schema = "_adaptive_avg_pool" n "_backward(Tensor grad_output, Tensor self) -> Tensor", \
+                             .meta = [](MetaCall& m) -> Metas { return average_format(m.meta(1), m.meta(1).sizes); }, \
+                             .lower = [](Lower& l) { lower_average_backward(l, space); },                             \
+                             .vjp = [](Vjp& v) -> Grads {                                                             \
+                               Sizes out(std::span<const SymInt>(v[0].sizes().end() - space, space));                 \
+                               return {average(v.grad(0), out)};                                                      \
+                             }});                                                                                     \
+  ops.add(largest, {.schema = "adaptive_max_pool" n "(Tensor self, int[" #space "] output_size) -> (Tensor, Tensor)", \
+                    .meta = [](MetaCall& m) -> Metas {                                                                \
+                      TensorMeta out = max_format(m.meta(0), adaptive_sizes(m, m.meta(0), space)), indices = out;     \
+                      indices.dtype = DType::i64;                                                                     \
+                      return {BasicArg<TensorMeta>(out), BasicArg<TensorMeta>(indices)};                              \
+                    },                                                                                                \
+                    .lower = [](Lower& l) { lower_largest(l, space); },                                               \
+                    .vjp = [](Vjp& v) -> Grads { return {largest_backward(v.grad(0), v[0], v.out(1))}; }});           \
+  ops.add(largest_backward,                                                                                           \
+          {.schema = "adaptive_max_pool" n "_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",    \
+           .meta = [](MetaCall& m) -> Metas { return max_format(m.meta(1), m.meta(1).sizes); },                       \
+           .lower = [](Lower& l) { lower_unpool(l, space); },                                                         \
+           .vjp = [](Vjp& v) -> Grads { return {picked(v.grad(0), v[2], space)}; }})
   TENON_ADAPTIVE("2d", 2, average2d, average2d_backward, formatted_like, max2d, max2d_backward, formatted_like);
   TENON_ADAPTIVE("3d", 3, average3d, average3d_backward, like, max3d, max3d_backward, like);
 #undef TENON_ADAPTIVE
   ops.add(adaptive_avg_pool2d, {
-      .schema = "adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return averaged(b, 2, average2d); },
-  });
+                                   .schema = "adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
+                                   .kind = Kind::composite,
+                                   .decompose = [](Build& b) { return averaged(b, 2, average2d); },
+                               });
   ops.add({
       .schema = "adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor",
       .kind = Kind::composite,

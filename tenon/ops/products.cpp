@@ -21,7 +21,12 @@ namespace {
 
 Results one(Tensor t) { return {{CallArg(std::move(t))}}; }
 
-Tensor scaled(const Tensor& x, const ArgsView& call, size_t by) { return call.number(by) == 1 ? x : Tensor(mul(x, call.arg(by))); }
+// Numbers meet integers as integers, truth values as truth.
+Tensor scaled(const Tensor& x, const ArgsView& call, size_t by) {
+  if (x.dtype() == DType::boolean) return mul(x, call.number(by) != 0);
+  if (!is_floating(x.dtype())) return mul(x, static_cast<int64_t>(call.number(by)));
+  return call.number(by) == 1 ? x : Tensor(mul(x, call.arg(by)));
+}
 
 // beta * self + alpha * product; beta of 0 means self is not looked at, not even its NaN.
 Tensor combined(const ArgsView& call, const Tensor& self, const Tensor& product) {
@@ -33,12 +38,14 @@ Tensor combined(const ArgsView& call, const Tensor& self, const Tensor& product)
 bool agree(SymInt a, SymInt b) { return a == b || !a.is_int() || !b.is_int(); }
 
 void require_vector_product(const ArgsView& call, const Tensor& a, const Tensor& b, size_t rank_a, size_t rank_b) {
-  call.require(a.rank() == rank_a && b.rank() == rank_b, "expected tensors of ", rank_a, " and ", rank_b, " dimensions, got ", a.meta(), " and ", b.meta());
+  call.require(a.rank() == rank_a && b.rank() == rank_b, "expected tensors of ", rank_a, " and ", rank_b,
+               " dimensions, got ", a.meta(), " and ", b.meta());
   call.require(a.dtype() == b.dtype(), "expected equal dtypes, got ", a.meta(), " and ", b.meta());
   call.require(agree(a.size(-1), b.size(0)), "the inner sizes differ: ", a.meta(), " and ", b.meta());
 }
 
-// Sums the product of two tensors whose dims are labelled: batch labels stay, shared ones are summed, the rest are outer.
+// Sums the product of two tensors whose dims are labelled: batch labels stay, shared ones are summed, the rest are
+// outer.
 struct Labelled {
   Tensor t;
   std::vector<int> labels;
@@ -64,7 +71,9 @@ Tensor permuted(const Labelled& x, const std::vector<int>& order) {
   return same ? x.t : Tensor(permute(x.t, dims));
 }
 
-bool has(const std::vector<int>& labels, int label) { return std::find(labels.begin(), labels.end(), label) != labels.end(); }
+bool has(const std::vector<int>& labels, int label) {
+  return std::find(labels.begin(), labels.end(), label) != labels.end();
+}
 
 Labelled summed_away(Labelled x, const std::vector<int>& keep) {
   Sizes dims;
@@ -90,7 +99,8 @@ Labelled contracted(Labelled a, Labelled b, const std::vector<int>& wanted) {
     Sizes sizes;
     for (size_t i = 0; i < x.labels.size(); ++i) {
       auto at = std::find(other.labels.begin(), other.labels.end(), x.labels[i]);
-      bool unit = x.t.sizes()[i] == SymInt(1) && at != other.labels.end() && !(other.t.sizes()[static_cast<size_t>(at - other.labels.begin())] == SymInt(1));
+      bool unit = x.t.sizes()[i] == SymInt(1) && at != other.labels.end() &&
+                  !(other.t.sizes()[static_cast<size_t>(at - other.labels.begin())] == SymInt(1));
       if (unit) continue;
       labels.push_back(x.labels[i]);
       sizes.push_back(x.t.sizes()[i]);
@@ -106,13 +116,23 @@ Labelled contracted(Labelled a, Labelled b, const std::vector<int>& wanted) {
   for (int l : b.labels)
     if (!has(a.labels, l)) right.push_back(l);
   // A label on one side only that is not wanted was summed (by an operand that dropped it): sum it here.
-  auto unwanted = [&](const std::vector<int>& labels) { return std::any_of(labels.begin(), labels.end(), [&](int l) { return !has(wanted, l); }); };
+  auto unwanted = [&](const std::vector<int>& labels) {
+    return std::any_of(labels.begin(), labels.end(), [&](int l) { return !has(wanted, l); });
+  };
   if (unwanted(left)) {
-    a = summed_away(a, [&] { std::vector<int> k = wanted; k.insert(k.end(), b.labels.begin(), b.labels.end()); return k; }());
+    a = summed_away(a, [&] {
+      std::vector<int> k = wanted;
+      k.insert(k.end(), b.labels.begin(), b.labels.end());
+      return k;
+    }());
     std::erase_if(left, [&](int l) { return !has(wanted, l); });
   }
   if (unwanted(right)) {
-    b = summed_away(b, [&] { std::vector<int> k = wanted; k.insert(k.end(), a.labels.begin(), a.labels.end()); return k; }());
+    b = summed_away(b, [&] {
+      std::vector<int> k = wanted;
+      k.insert(k.end(), a.labels.begin(), a.labels.end());
+      return k;
+    }());
     std::erase_if(right, [&](int l) { return !has(wanted, l); });
   }
   std::vector<int> result = batch;
@@ -128,7 +148,7 @@ Labelled contracted(Labelled a, Labelled b, const std::vector<int>& wanted) {
   Sizes out = nb;
   for (SymInt s : nl) out.push_back(s);
   for (SymInt s : nr) out.push_back(s);
-  if (inner.empty()) {   // no sum: a product of elements
+  if (inner.empty()) {  // no sum: a product of elements
     Sizes sa = nb, sb = nb;
     for (SymInt s : nl) sa.push_back(s);
     for (size_t i = 0; i < nr.size(); ++i) sa.push_back(1);
@@ -137,7 +157,8 @@ Labelled contracted(Labelled a, Labelled b, const std::vector<int>& wanted) {
     Tensor x = nr.empty() ? pa : Tensor(reshape(pa, sa)), y = nl.empty() ? pb : Tensor(reshape(pb, sb));
     return {x * y, result};
   }
-  Tensor x = reshape(pa, Sizes{count(nb), count(nl), count(nk)}), y = reshape(pb, Sizes{count(nb), count(nk), count(nr)});
+  Tensor x = reshape(pa, Sizes{count(nb), count(nl), count(nk)}),
+         y = reshape(pb, Sizes{count(nb), count(nk), count(nr)});
   return {reshape(bmm(x, y), out), result};
 }
 
@@ -145,7 +166,7 @@ Labelled contracted(Labelled a, Labelled b, const std::vector<int>& wanted) {
 constexpr int ellipsis_base = -1000;
 
 struct Equation {
-  std::vector<std::vector<int>> inputs;   // ellipsis as one marker
+  std::vector<std::vector<int>> inputs;  // ellipsis as one marker
   std::vector<int> output;
   bool has_output = false;
 };
@@ -157,12 +178,14 @@ std::vector<int> parse_labels(const ArgsView& call, std::string_view part) {
     char c = part[i];
     if (c == ' ') continue;
     if (c == '.') {
-      call.require(i + 2 < part.size() && part[i + 1] == '.' && part[i + 2] == '.' && !has(out, ellipsis), "a lone '.' in the equation ", quoted(call.string(0)));
+      call.require(i + 2 < part.size() && part[i + 1] == '.' && part[i + 2] == '.' && !has(out, ellipsis),
+                   "a lone '.' in the equation ", quoted(call.string(0)));
       out.push_back(ellipsis);
       i += 2;
       continue;
     }
-    call.require((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'), "expected letters, '...', ',' and '->' in the equation, got ", quoted(call.string(0)));
+    call.require((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'),
+                 "expected letters, '...', ',' and '->' in the equation, got ", quoted(call.string(0)));
     out.push_back(c);
   }
   return out;
@@ -184,13 +207,14 @@ Equation parse_equation(const ArgsView& call) {
 Results einsum(Build& b) {
   Equation e = parse_equation(b);
   std::vector<Tensor> tensors = b.tensors(1);
-  b.require(!tensors.empty() && e.inputs.size() == tensors.size(), "the equation has ", e.inputs.size(), " operands, got ", tensors.size(), " tensors");
-  size_t spread = 0;   // dims of the longest ellipsis
+  b.require(!tensors.empty() && e.inputs.size() == tensors.size(), "the equation has ", e.inputs.size(),
+            " operands, got ", tensors.size(), " tensors");
+  size_t spread = 0;  // dims of the longest ellipsis
   for (size_t i = 0; i < tensors.size(); ++i) {
     bool open = has(e.inputs[i], ellipsis);
     size_t named = e.inputs[i].size() - open;
-    b.require(open ? tensors[i].rank() >= named : tensors[i].rank() == named, "operand ", i, " has ", named, " labels", open ? " and '...'" : "", ", got ",
-              tensors[i].meta());
+    b.require(open ? tensors[i].rank() >= named : tensors[i].rank() == named, "operand ", i, " has ", named, " labels",
+              open ? " and '...'" : "", ", got ", tensors[i].meta());
     if (open) spread = std::max(spread, tensors[i].rank() - named);
   }
   auto expanded = [&](const std::vector<int>& labels, size_t dots) {
@@ -209,15 +233,15 @@ Results einsum(Build& b) {
     Labelled x{tensors[i], expanded(e.inputs[i], dots)};
     for (int l : x.labels)
       if (l >= 0) ++uses[l];
-    for (size_t d = 0; d < x.labels.size(); ++d)   // a label twice is a diagonal
+    for (size_t d = 0; d < x.labels.size(); ++d)  // a label twice is a diagonal
       for (size_t k = d + 1; k < x.labels.size();) {
         if (x.labels[k] != x.labels[d]) {
           ++k;
           continue;
         }
         int label = x.labels[d];
-        b.require(agree(x.t.sizes()[d], x.t.sizes()[k]), "label '", std::string(1, static_cast<char>(label)), "' has sizes ", x.t.sizes()[d], " and ",
-                  x.t.sizes()[k], " in operand ", i);
+        b.require(agree(x.t.sizes()[d], x.t.sizes()[k]), "label '", std::string(1, static_cast<char>(label)),
+                  "' has sizes ", x.t.sizes()[d], " and ", x.t.sizes()[k], " in operand ", i);
         x.t = movedim(diagonal(x.t, 0, d, k), Sizes{-1}, Sizes{SymInt(static_cast<int64_t>(d))});
         x.labels.erase(x.labels.begin() + static_cast<ptrdiff_t>(k));
       }
@@ -227,9 +251,10 @@ Results einsum(Build& b) {
   if (e.has_output) {
     output = expanded(e.output, spread);
     for (size_t i = 0; i < output.size(); ++i) {
-      b.require(std::find(output.begin() + static_cast<ptrdiff_t>(i) + 1, output.end(), output[i]) == output.end(), "a label appears twice in the output of ",
-                quoted(b.string(0)));
-      b.require(output[i] < 0 || uses.count(output[i]), "the output label '", std::string(1, static_cast<char>(output[i])), "' is in no operand");
+      b.require(std::find(output.begin() + static_cast<ptrdiff_t>(i) + 1, output.end(), output[i]) == output.end(),
+                "a label appears twice in the output of ", quoted(b.string(0)));
+      b.require(output[i] < 0 || uses.count(output[i]), "the output label '",
+                std::string(1, static_cast<char>(output[i])), "' is in no operand");
     }
   } else {
     output = expanded({ellipsis}, spread);
@@ -243,14 +268,15 @@ Results einsum(Build& b) {
       SymInt s = operands[i].t.sizes()[d];
       auto [it, fresh] = sizes.emplace(operands[i].labels[d], s);
       if (fresh) continue;
-      b.require(agree(it->second, s) || s == SymInt(1) || it->second == SymInt(1), "sizes ", it->second, " and ", s, " of one label do not fit in ",
-                quoted(b.string(0)));
+      b.require(agree(it->second, s) || s == SymInt(1) || it->second == SymInt(1), "sizes ", it->second, " and ", s,
+                " of one label do not fit in ", quoted(b.string(0)));
       if (it->second == SymInt(1)) it->second = s;
     }
   Labelled result = operands[0];
   for (size_t i = 1; i < operands.size(); ++i) {
     std::vector<int> wanted = output;
-    for (size_t k = i + 1; k < operands.size(); ++k) wanted.insert(wanted.end(), operands[k].labels.begin(), operands[k].labels.end());
+    for (size_t k = i + 1; k < operands.size(); ++k)
+      wanted.insert(wanted.end(), operands[k].labels.begin(), operands[k].labels.end());
     result = contracted(std::move(result), operands[i], wanted);
   }
   result = summed_away(std::move(result), output);
@@ -273,8 +299,8 @@ Results tensordotted(Build& b) {
   std::vector<int> wanted;
   for (size_t i = 0; i < dx.size(); ++i) {
     size_t p = normal_dim(dx[i].as_int(), x.rank()), q = normal_dim(dy[i].as_int(), y.rank());
-    b.require(agree(x.sizes()[p], y.sizes()[q]) || x.sizes()[p] == SymInt(1) || y.sizes()[q] == SymInt(1), "dimension ", p, " of ", x.meta(), " and ", q, " of ",
-              y.meta(), " differ");
+    b.require(agree(x.sizes()[p], y.sizes()[q]) || x.sizes()[p] == SymInt(1) || y.sizes()[q] == SymInt(1), "dimension ",
+              p, " of ", x.meta(), " and ", q, " of ", y.meta(), " differ");
     c.labels[q] = a.labels[p];
   }
   for (int l : a.labels)
@@ -290,7 +316,8 @@ Results kron(Build& b) {
   size_t rank = std::max(x.rank(), y.rank());
   Sizes sx, sy, out;
   for (size_t i = 0; i < rank; ++i) {
-    SymInt p = i + x.rank() < rank ? SymInt(1) : x.sizes()[i + x.rank() - rank], q = i + y.rank() < rank ? SymInt(1) : y.sizes()[i + y.rank() - rank];
+    SymInt p = i + x.rank() < rank ? SymInt(1) : x.sizes()[i + x.rank() - rank],
+           q = i + y.rank() < rank ? SymInt(1) : y.sizes()[i + y.rank() - rank];
     sx.push_back(p);
     sx.push_back(1);
     sy.push_back(1);
@@ -303,86 +330,101 @@ Results kron(Build& b) {
 }  // namespace
 
 void register_products(Registry& ops) {
-  ops.add(baddbmm, {
-      .schema = "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) {
-        Tensor product = bmm(b[1], b[2]);
-        b.require(b[0].dtype() == product.dtype(), "expected tensors of one dtype, got ", b[0].meta(), " and ", product.meta());
-        Sizes sizes = broadcast(b[0].sizes(), product.sizes(), b);
-        b.require(sizes.size() == 3, "expected self to broadcast to ", product.sizes(), ", got ", b[0].meta());
-        return one(combined(b, b[0], product));
-      },
-  });
+  ops.add(
+      baddbmm,
+      {
+          .schema = "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+          .kind = Kind::composite,
+          .decompose =
+              [](Build& b) {
+                Tensor product = bmm(b[1], b[2]);
+                b.require(b[0].dtype() == product.dtype(), "expected tensors of one dtype, got ", b[0].meta(), " and ",
+                          product.meta());
+                Sizes sizes = broadcast(b[0].sizes(), product.sizes(), b);
+                b.require(sizes.size() == 3, "expected self to broadcast to ", product.sizes(), ", got ", b[0].meta());
+                return one(combined(b, b[0], product));
+              },
+      });
   ops.add({
       .schema = "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) { return one(combined(b, b[0], sum(bmm(b[1], b[2]), Sizes{0}, false, kw("dtype", b[1].dtype())))); },
+      .decompose =
+          [](Build& b) {
+            return one(combined(b, b[0], sum(bmm(b[1], b[2]), Sizes{0}, false, kw("dtype", b[1].dtype()))));
+          },
   });
   ops.add(mv, {
-      .schema = "mv(Tensor self, Tensor vec) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) {
-        require_vector_product(b, b[0], b[1], 2, 1);
-        return squeeze_dim(mm(b[0], unsqueeze(b[1], 1)), 1);
-      },
-  });
+                  .schema = "mv(Tensor self, Tensor vec) -> Tensor",
+                  .kind = Kind::composite,
+                  .decompose =
+                      [](Build& b) {
+                        require_vector_product(b, b[0], b[1], 2, 1);
+                        return squeeze_dim(mm(b[0], unsqueeze(b[1], 1)), 1);
+                      },
+              });
   ops.add(addmv, {
-      .schema = "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) {
-        require_vector_product(b, b[1], b[2], 2, 1);
-        return one(combined(b, b[0], squeeze_dim(mm(b[1], unsqueeze(b[2], 1)), 1)));
-      },
-  });
+                     .schema = "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+                     .kind = Kind::composite,
+                     .decompose =
+                         [](Build& b) {
+                           require_vector_product(b, b[1], b[2], 2, 1);
+                           return one(combined(b, b[0], squeeze_dim(mm(b[1], unsqueeze(b[2], 1)), 1)));
+                         },
+                 });
   ops.add(dot, {
-      .schema = "dot(Tensor self, Tensor tensor) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) {
-        require_vector_product(b, b[0], b[1], 1, 1);
-        return view(mm(unsqueeze(b[0], 0), unsqueeze(b[1], 1)), Sizes{});
-      },
-  });
+                   .schema = "dot(Tensor self, Tensor tensor) -> Tensor",
+                   .kind = Kind::composite,
+                   .decompose =
+                       [](Build& b) {
+                         require_vector_product(b, b[0], b[1], 1, 1);
+                         return view(mm(unsqueeze(b[0], 0), unsqueeze(b[1], 1)), Sizes{});
+                       },
+               });
   ops.add({
       .schema = "vdot(Tensor self, Tensor other) -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) { return dot(b[0], b[1]); },
   });
   ops.add(outer, {
-      .schema = "outer(Tensor self, Tensor vec2) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) {
-        b.require(b[0].rank() == 1 && b[1].rank() == 1, "expected two tensors of 1 dimension, got ", b[0].meta(), " and ", b[1].meta());
-        return mul(unsqueeze(b[0], 1), b[1]);
-      },
-  });
+                     .schema = "outer(Tensor self, Tensor vec2) -> Tensor",
+                     .kind = Kind::composite,
+                     .decompose =
+                         [](Build& b) {
+                           b.require(b[0].rank() == 1 && b[1].rank() == 1, "expected two tensors of 1 dimension, got ",
+                                     b[0].meta(), " and ", b[1].meta());
+                           return mul(unsqueeze(b[0], 1), b[1]);
+                         },
+                 });
   ops.add({
       .schema = "ger(Tensor self, Tensor vec2) -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) { return outer(b[0], b[1]); },
   });
   ops.add(addr, {
-      .schema = "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) {
-        b.require(b[1].rank() == 1 && b[2].rank() == 1, "expected two vectors, got ", b[1].meta(), " and ", b[2].meta());
-        return one(combined(b, b[0], mul(unsqueeze(b[1], 1), b[2])));
-      },
-  });
+                    .schema = "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+                    .kind = Kind::composite,
+                    .decompose =
+                        [](Build& b) {
+                          b.require(b[1].rank() == 1 && b[2].rank() == 1, "expected two vectors, got ", b[1].meta(),
+                                    " and ", b[2].meta());
+                          return one(combined(b, b[0], mul(unsqueeze(b[1], 1), b[2])));
+                        },
+                });
   ops.add({
       .schema = "inner(Tensor self, Tensor other) -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) -> Results {
         if (b[0].rank() == 0 || b[1].rank() == 0) return mul(b[0], b[1]);
-        b.require(agree(b[0].size(-1), b[1].size(-1)), "the last dimensions differ: ", b[0].meta(), " and ", b[1].meta());
+        b.require(agree(b[0].size(-1), b[1].size(-1)), "the last dimensions differ: ", b[0].meta(), " and ",
+                  b[1].meta());
         return tensordot(b[0], b[1], Sizes{-1}, Sizes{-1});
       },
   });
   ops.add(tensordot, {
-      .schema = "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = tensordotted,
-  });
+                         .schema = "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
+                         .kind = Kind::composite,
+                         .decompose = tensordotted,
+                     });
   ops.add({
       .schema = "einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor",
       .kind = Kind::composite,
@@ -392,19 +434,24 @@ void register_products(Registry& ops) {
   ops.add({
       .schema = "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) {   // out[n, o] = sum_ij x[n, i] w[o, i, j] y[n, j]
-        Tensor x = b[0], y = b[1], w = b[2];
-        b.require(w.rank() == 3 && x.rank() == y.rank() && x.rank() >= 1, "expected a weight of 3 dimensions and inputs of equal ranks, got ", w.meta(), ", ",
-                  x.meta(), " and ", y.meta());
-        b.require(agree(x.size(-1), w.size(1)) && agree(y.size(-1), w.size(2)), "the inputs ", x.meta(), " and ", y.meta(), " do not fit the weight ", w.meta());
-        Sizes sizes = x.sizes();
-        sizes.back() = w.size(0);
-        SymInt n = count(Sizes(std::span<const SymInt>(x.sizes().begin(), x.rank() - 1)));
-        Tensor flat_x = reshape(x, Sizes{n, x.size(-1)}), flat_y = reshape(y, Sizes{n, y.size(-1)});
-        Tensor inner = reshape(mm(flat_x, reshape(permute(w, Sizes{1, 0, 2}), Sizes{w.size(1), w.size(0) * w.size(2)})), Sizes{n, w.size(0), w.size(2)});
-        Tensor out = reshape(bmm(inner, unsqueeze(flat_y, 2)), sizes);
-        return one(b.given(3) ? out + b[3] : out);
-      },
+      .decompose =
+          [](Build& b) {  // out[n, o] = sum_ij x[n, i] w[o, i, j] y[n, j]
+            Tensor x = b[0], y = b[1], w = b[2];
+            b.require(w.rank() == 3 && x.rank() == y.rank() && x.rank() >= 1,
+                      "expected a weight of 3 dimensions and inputs of equal ranks, got ", w.meta(), ", ", x.meta(),
+                      " and ", y.meta());
+            b.require(agree(x.size(-1), w.size(1)) && agree(y.size(-1), w.size(2)), "the inputs ", x.meta(), " and ",
+                      y.meta(), " do not fit the weight ", w.meta());
+            Sizes sizes = x.sizes();
+            sizes.back() = w.size(0);
+            SymInt n = count(Sizes(std::span<const SymInt>(x.sizes().begin(), x.rank() - 1)));
+            Tensor flat_x = reshape(x, Sizes{n, x.size(-1)}), flat_y = reshape(y, Sizes{n, y.size(-1)});
+            Tensor inner =
+                reshape(mm(flat_x, reshape(permute(w, Sizes{1, 0, 2}), Sizes{w.size(1), w.size(0) * w.size(2)})),
+                        Sizes{n, w.size(0), w.size(2)});
+            Tensor out = reshape(bmm(inner, unsqueeze(flat_y, 2)), sizes);
+            return one(b.given(3) ? out + b[3] : out);
+          },
   });
   ops.add({
       .schema = "kron(Tensor self, Tensor other) -> Tensor",
@@ -418,16 +465,17 @@ void register_products(Registry& ops) {
   });
   Handle chain;
   ops.add(chain, {
-      .schema = "linalg_multi_dot(Tensor[] tensors) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) {
-        std::vector<Tensor> tensors = b.tensors(0);
-        b.require(tensors.size() >= 2, "expected at least two tensors, got ", tensors.size());
-        Tensor out = tensors[0];
-        for (size_t i = 1; i < tensors.size(); ++i) out = matmul(out, tensors[i]);
-        return one(out);
-      },
-  });
+                     .schema = "linalg_multi_dot(Tensor[] tensors) -> Tensor",
+                     .kind = Kind::composite,
+                     .decompose =
+                         [](Build& b) {
+                           std::vector<Tensor> tensors = b.tensors(0);
+                           b.require(tensors.size() >= 2, "expected at least two tensors, got ", tensors.size());
+                           Tensor out = tensors[0];
+                           for (size_t i = 1; i < tensors.size(); ++i) out = matmul(out, tensors[i]);
+                           return one(out);
+                         },
+                 });
 }
 
 }  // namespace tenon

@@ -5,6 +5,7 @@
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
 #include "tenon/ops/infer.h"
+#include "tenon/ops/known.h"
 #include "tenon/ops/reduce.h"
 #include "tenon/ops/registry.h"
 #include "tenon/ops/shape.h"
@@ -44,7 +45,8 @@ void lower_repeat(Lower& l) {
     Index at;
     for (size_t d = 0; d < rank; ++d) {
       Expr own = i[i.size() - rank + d];
-      at.push_back(x.size(d) == l.out().size(i.size() - rank + d) ? own : call(loop::Fn::remainder, own, l.extent(x.size(d))));
+      at.push_back(
+          x.size(d) == l.out().size(i.size() - rank + d) ? own : call(loop::Fn::remainder, own, l.extent(x.size(d))));
     }
     return x.at(at);
   });
@@ -108,7 +110,8 @@ void lower_flip(Lower& l) {
 Metas roll_meta(MetaCall& m) {
   size_t shifts = m.ints(1).size(), dims = m.ints(2).size();
   m.require(shifts > 0, "expected at least one shift");
-  m.require(dims == shifts || (dims == 0 && shifts == 1), "expected as many dims as shifts, got ", m.ints(1), " and ", m.ints(2));
+  m.require(dims == shifts || (dims == 0 && shifts == 1), "expected as many dims as shifts, got ", m.ints(1), " and ",
+            m.ints(2));
   for (SymInt d : m.ints(2)) normal_dim(d.as_int(), m.meta(0).rank());
   return like(m.meta(0), m.meta(0).sizes);
 }
@@ -118,7 +121,7 @@ void lower_roll(Lower& l) {
   Sizes shifts = l.ints(1), dims = l.ints(2), sizes = x.sizes();
   l.tensor([&](const Index& i) {
     Index at = i;
-    if (dims.empty() && !sizes.empty()) {   // of the elements in row-major order
+    if (dims.empty() && !sizes.empty()) {  // of the elements in row-major order
       Expr flat = i[0];
       for (size_t d = 1; d < sizes.size(); ++d) flat = flat * l.extent(sizes[d]) + i[d];
       flat = call(loop::Fn::remainder, flat - l.extent(shifts[0]), l.extent(count(sizes)));
@@ -169,9 +172,12 @@ Blocks blocks(const ArgsView& call, size_t at, SymInt height, SymInt width) {
   Blocks b{call.ints(at, 2), call.ints(at + 1, 2), call.ints(at + 2, 2), call.ints(at + 3, 2), {}};
   SymInt size[] = {height, width};
   for (size_t k = 0; k < 2; ++k) {
-    call.require(!(b.stride[k] == SymInt(0)) && !(b.kernel[k] == SymInt(0)), "kernel and stride must be positive, got ", b.kernel, " and ", b.stride);
-    b.count.push_back(sym::floor_div(size[k] + b.padding[k] * 2 - b.dilation[k] * (b.kernel[k] - 1) - 1, b.stride[k]) + 1);
-    call.require(!b.count[k].is_int() || b.count[k].as_int() > 0, "no block of ", b.kernel, " fits into an image of [", height, ", ", width, "]");
+    call.require(!(b.stride[k] == SymInt(0)) && !(b.kernel[k] == SymInt(0)), "kernel and stride must be positive, got ",
+                 b.kernel, " and ", b.stride);
+    b.count.push_back(sym::floor_div(size[k] + b.padding[k] * 2 - b.dilation[k] * (b.kernel[k] - 1) - 1, b.stride[k]) +
+                      1);
+    call.require(!b.count[k].is_int() || b.count[k].as_int() > 0, "no block of ", b.kernel, " fits into an image of [",
+                 height, ", ", width, "]");
   }
   return b;
 }
@@ -180,7 +186,8 @@ Blocks blocks(const ArgsView& call, size_t at, SymInt height, SymInt width) {
 std::pair<Index, Expr> block_place(Lower& l, const Blocks& b, SymInt height, SymInt width, Expr row, Expr block) {
   auto fd = [&](Expr a, SymInt n) { return call(loop::Fn::floor_div, a, l.extent(n)); };
   auto rem = [&](Expr a, SymInt n) { return call(loop::Fn::remainder, a, l.extent(n)); };
-  Expr kx = rem(row, b.kernel[1]), ky = rem(fd(row, b.kernel[1]), b.kernel[0]), channel = fd(row, b.kernel[0] * b.kernel[1]);
+  Expr kx = rem(row, b.kernel[1]), ky = rem(fd(row, b.kernel[1]), b.kernel[0]),
+       channel = fd(row, b.kernel[0] * b.kernel[1]);
   Expr y = fd(block, b.count[1]) * l.extent(b.stride[0]) - l.extent(b.padding[0]) + ky * l.extent(b.dilation[0]);
   Expr x = rem(block, b.count[1]) * l.extent(b.stride[1]) - l.extent(b.padding[1]) + kx * l.extent(b.dilation[1]);
   return {Index{channel, y, x}, y >= 0 && y < l.extent(height) && x >= 0 && x < l.extent(width)};
@@ -215,7 +222,8 @@ Metas col2im_meta(MetaCall& m) {
   Sizes image = m.ints(1, 2);
   Blocks b = blocks(m, 2, image[0], image[1]);
   SymInt rows = x.sizes[x.rank() - 2], n = x.sizes[x.rank() - 1], expected = b.count[0] * b.count[1];
-  m.require(!n.is_int() || !expected.is_int() || n == expected, "expected ", expected, " blocks for these sizes, got ", x);
+  m.require(!n.is_int() || !expected.is_int() || n == expected, "expected ", expected, " blocks for these sizes, got ",
+            x);
   Sizes sizes;
   if (x.rank() == 3) sizes.push_back(x.sizes[0]);
   sizes.push_back(sym::floor_div(rows, b.kernel[0] * b.kernel[1]));
@@ -236,6 +244,70 @@ void lower_col2im(Lower& l) {
   });
 }
 
+// Sequences of different lengths side by side, the shorter ones filled up.
+Results padded_together(Build& b) {
+  std::vector<Tensor> sequences = b.tensors(0), padded;
+  b.require(!sequences.empty(), "expected at least one sequence");
+  bool right = b.string(3) == "right";
+  b.require(right || b.string(3) == "left", "padding_side: expected 'left' or 'right', got ", quoted(b.string(3)));
+  SymInt longest = 0;
+  for (const Tensor& t : sequences) {
+    b.require(t.rank() >= 1, "expected sequences of at least 1 dimension, got ", t.meta());
+    longest = larger(longest, t.sizes()[0]);
+  }
+  for (const Tensor& t : sequences) {
+    Sizes pads(2 * (t.rank() - 1), SymInt(0));
+    SymInt missing = longest - t.sizes()[0];
+    pads.push_back(right ? SymInt(0) : missing);
+    pads.push_back(right ? missing : SymInt(0));
+    padded.push_back(constant_pad_nd(t, pads, b.arg(2)));
+  }
+  return stack(padded, b.flag(1) ? 0 : 1);
+}
+
+// Each tensor cut into chunks along dim (the last one filled up with zeros), flattened behind it, and all joined.
+Results chunks_joined(Build& b) {
+  int64_t chunks = b.constant(2);
+  b.require(chunks > 0, "num_chunks: expected a positive number, got ", chunks);
+  std::vector<Tensor> parts;
+  size_t dim = 0;
+  for (const Tensor& t : b.tensors(0)) {
+    dim = b.dim(1, t.rank());
+    SymInt size = t.sizes()[dim], whole = sym::ceil_div(size, chunks) * chunks;
+    Sizes pads(2 * (t.rank() - 1 - dim), SymInt(0)), sizes(std::span<const SymInt>(t.sizes().begin(), dim));
+    pads.push_back(0);
+    pads.push_back(whole - size);
+    Tensor full = whole == size ? t : Tensor(constant_pad_nd(t, pads, 0));
+    sizes.push_back(chunks);
+    sizes.push_back(-1);
+    parts.push_back(reshape(full, sizes));
+  }
+  b.require(!parts.empty(), "expected at least one tensor");
+  return cat(parts, dim + 1);
+}
+
+// Positions that ascend are found in the grid of all positions; their number is known beforehand.
+Results combined_elements(Build& b) {
+  Tensor x = b[0];
+  int64_t r = b.constant(1);
+  bool again = b.flag(2);
+  b.require(x.rank() == 1, "expected 1 dimension, got ", x.meta());
+  b.require(r >= 0, "r must not be negative, got ", r);
+  b.require(x.size(0).is_int(), "the number of elements must be known, it is ", x.size(0));
+  if (r == 0) return full(Sizes{0}, 0, kw("dtype", x.dtype()));
+  int64_t n = x.size(0).as_int(), top = again ? n + r - 1 : n, total = 1;
+  for (int64_t i = 0; i < r; ++i) total = top - i <= 0 ? 0 : total * (top - i) / (i + 1);
+  static const Op& meshgrid = *registry().find("aten::meshgrid");
+  static const Op& nonzero_static = *registry().find("aten::nonzero_static");
+  static const Op& take = *registry().find("aten::take");
+  Tensor places = arange(0, n, 1);
+  std::vector<Tensor> grids = call_op(meshgrid, {std::vector<Tensor>(static_cast<size_t>(r), places)}).list();
+  Tensor ascending = ge(grids[0], 0);
+  for (size_t i = 1; i < grids.size(); ++i)
+    ascending = logical_and(ascending, again ? le(grids[i - 1], grids[i]) : lt(grids[i - 1], grids[i]));
+  return call_op(take, {x, Tensor(call_op(nonzero_static, {ascending, total, -1}))});
+}
+
 // view_copy and its kin: the view of the same name, copied.
 Results copied_view(Build& b) {
   std::string name = b.op.name();
@@ -253,77 +325,85 @@ Results copied_view(Build& b) {
 
 void register_rearrange(Registry& ops) {
   ops.add(repeat, {
-      .schema = "repeat(Tensor self, SymInt[] repeats) -> Tensor",
-      .meta = repeat_meta,
-      .lower = lower_repeat,
-      .vjp = repeat_vjp,
-  });
+                      .schema = "repeat(Tensor self, SymInt[] repeats) -> Tensor",
+                      .meta = repeat_meta,
+                      .lower = lower_repeat,
+                      .vjp = repeat_vjp,
+                  });
   ops.add({
       .schema = "tile(Tensor self, SymInt[] dims) -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) -> Results { return {{CallArg(repeated(b[0], b.ints(1)))}}; },
   });
   ops.add({
-      .schema = "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
+      .schema = "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) "
+                "-> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) -> Results { return {{CallArg(interleaved(b[0], b.integer(1), b.arg(2), b))}}; },
   });
   ops.add(flip, {
-      .schema = "flip(Tensor self, int[] dims) -> Tensor",
-      .meta = flip_meta,
-      .lower = lower_flip,
-      .vjp = [](Vjp& v) -> Grads { return {flip(v.grad(0), v.arg(1))}; },
-  });
+                    .schema = "flip(Tensor self, int[] dims) -> Tensor",
+                    .meta = flip_meta,
+                    .lower = lower_flip,
+                    .vjp = [](Vjp& v) -> Grads { return {flip(v.grad(0), v.arg(1))}; },
+                });
   ops.add({
       .schema = "fliplr(Tensor self) -> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) {
-        b.require(b[0].rank() >= 2, "expected at least 2 dimensions, got ", b[0].meta());
-        return flip(b[0], Sizes{1});
-      },
+      .decompose =
+          [](Build& b) {
+            b.require(b[0].rank() >= 2, "expected at least 2 dimensions, got ", b[0].meta());
+            return flip(b[0], Sizes{1});
+          },
   });
   ops.add({
       .schema = "flipud(Tensor self) -> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) {
-        b.require(b[0].rank() >= 1, "expected at least 1 dimension, got ", b[0].meta());
-        return flip(b[0], Sizes{0});
-      },
+      .decompose =
+          [](Build& b) {
+            b.require(b[0].rank() >= 1, "expected at least 1 dimension, got ", b[0].meta());
+            return flip(b[0], Sizes{0});
+          },
   });
   ops.add(roll, {
-      .schema = "roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
-      .meta = roll_meta,
-      .lower = lower_roll,
-      .vjp = [](Vjp& v) -> Grads {
-        Sizes back = v.ints(1);
-        for (SymInt& s : back) s = -s;
-        return {roll(v.grad(0), back, v.arg(2))};
-      },
-  });
+                    .schema = "roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
+                    .meta = roll_meta,
+                    .lower = lower_roll,
+                    .vjp = [](Vjp& v) -> Grads {
+                      Sizes back = v.ints(1);
+                      for (SymInt& s : back) s = -s;
+                      return {roll(v.grad(0), back, v.arg(2))};
+                    },
+                });
   ops.add({
       .schema = "rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor",
       .kind = Kind::composite,
       .decompose = rotated,
   });
-  ops.add(unfold_backward, {
-      .schema = "unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return like(m.meta(0), m.ints(1)); },
-      .lower = [](Lower& l) {
-        Ref grad = l[0];
-        Sizes sizes = l.ints(1);
-        size_t dim = l.dim(2, sizes.size());
-        accumulate(l, Sizes(grad.sizes()), [&](Ref target, const Index& i) {
-          if (sizes.empty()) return l.store(target, {}, grad.at(i), loop::Mode::add);
-          Index at = i.drop_last();
-          l.store(target, at.with(dim, at[dim] * l.extent(l.integer(4)) + i.last()), grad.at(i), loop::Mode::add);
-        });
-      },
-      .vjp = [](Vjp& v) -> Grads { return {unfold(v.grad(0), v.arg(2), v.arg(3), v.arg(4))}; },
-  });
+  ops.add(unfold_backward,
+          {
+              .schema = "unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",
+              .meta = [](MetaCall& m) -> Metas { return like(m.meta(0), m.ints(1)); },
+              .lower =
+                  [](Lower& l) {
+                    Ref grad = l[0];
+                    Sizes sizes = l.ints(1);
+                    size_t dim = l.dim(2, sizes.size());
+                    accumulate(l, Sizes(grad.sizes()), [&](Ref target, const Index& i) {
+                      if (sizes.empty()) return l.store(target, {}, grad.at(i), loop::Mode::add);
+                      Index at = i.drop_last();
+                      l.store(target, at.with(dim, at[dim] * l.extent(l.integer(4)) + i.last()), grad.at(i),
+                              loop::Mode::add);
+                    });
+                  },
+              .vjp = [](Vjp& v) -> Grads { return {unfold(v.grad(0), v.arg(2), v.arg(3), v.arg(4))}; },
+          });
   ops.add({
-      .schema = "slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> Tensor",
+      .schema = "slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt "
+                "step) -> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) { return slice_scatter(zeros(b.ints(1), b[0]), b[0], b.arg(2), b.arg(3), b.arg(4), b.arg(5)); },
+      .decompose =
+          [](Build& b) { return slice_scatter(zeros(b.ints(1), b[0]), b[0], b.arg(2), b.arg(3), b.arg(4), b.arg(5)); },
   });
   ops.add({
       .schema = "select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor",
@@ -333,22 +413,43 @@ void register_rearrange(Registry& ops) {
   ops.add({
       .schema = "diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) -> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) { return diagonal_scatter(zeros(b.ints(1), b[0]), b[0], b.arg(2), b.arg(3), b.arg(4)); },
+      .decompose =
+          [](Build& b) { return diagonal_scatter(zeros(b.ints(1), b[0]), b[0], b.arg(2), b.arg(3), b.arg(4)); },
   });
-  ops.add(im2col, {
-      .schema = "im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
-      .meta = im2col_meta,
-      .lower = lower_im2col,
-      .vjp = [](Vjp& v) -> Grads {
-        const Sizes& s = v[0].sizes();
-        return {col2im(v.grad(0), Sizes{s[s.size() - 2], s[s.size() - 1]}, v.arg(1), v.arg(2), v.arg(3), v.arg(4))};
-      },
+  ops.add(
+      im2col,
+      {
+          .schema = "im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
+          .meta = im2col_meta,
+          .lower = lower_im2col,
+          .vjp = [](Vjp& v) -> Grads {
+            const Sizes& s = v[0].sizes();
+            return {col2im(v.grad(0), Sizes{s[s.size() - 2], s[s.size() - 1]}, v.arg(1), v.arg(2), v.arg(3), v.arg(4))};
+          },
+      });
+  ops.add(col2im,
+          {
+              .schema = "col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] "
+                        "padding, int[2] stride) -> Tensor",
+              .meta = col2im_meta,
+              .lower = lower_col2im,
+              .vjp = [](Vjp& v) -> Grads { return {im2col(v.grad(0), v.arg(2), v.arg(3), v.arg(4), v.arg(5))}; },
+          });
+  ops.add({
+      .schema = "pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0., str "
+                "padding_side=\"right\") -> Tensor",
+      .kind = Kind::composite,
+      .decompose = padded_together,
   });
-  ops.add(col2im, {
-      .schema = "col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
-      .meta = col2im_meta,
-      .lower = lower_col2im,
-      .vjp = [](Vjp& v) -> Grads { return {im2col(v.grad(0), v.arg(2), v.arg(3), v.arg(4), v.arg(5))}; },
+  ops.add({
+      .schema = "_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = chunks_joined,
+  });
+  ops.add({
+      .schema = "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = combined_elements,
   });
   for (const char* schema : {
            "view_copy(Tensor self, SymInt[] size) -> Tensor",
@@ -374,7 +475,9 @@ void register_rearrange(Registry& ops) {
            "unsqueeze_copy(Tensor self, int dim) -> Tensor",
        }) {
     if (std::string_view(schema).substr(0, 13) == "_reshape_copy")
-      ops.add({.schema = schema, .kind = Kind::composite, .decompose = [](Build& b) { return clone(reshape(b[0], b.arg(1)), MemoryFormat::contiguous); }});
+      ops.add({.schema = schema, .kind = Kind::composite, .decompose = [](Build& b) {
+                 return clone(reshape(b[0], b.arg(1)), MemoryFormat::contiguous);
+               }});
     else ops.add({.schema = schema, .kind = Kind::composite, .decompose = copied_view});
   }
 }

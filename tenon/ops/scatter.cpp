@@ -20,7 +20,8 @@ using loop::Mode;
 
 void require_index(const MetaCall& m, size_t at) {
   DType d = m.meta(at).dtype;
-  m.require(d == DType::i64 || d == DType::i32, "expected i64 or i32 indices, got ", m.meta(at));
+  bool unread = count(m.meta(at).sizes) == SymInt(0);
+  m.require(d == DType::i64 || d == DType::i32 || unread, "expected i64 or i32 indices, got ", m.meta(at));
 }
 
 // A scalar counts as a tensor of one element here.
@@ -49,7 +50,8 @@ void lower_index_select(Lower& l) {
 }
 
 // For each element of source, the place that index names along dim.
-void lower_along(Lower& l, Ref target, Ref index, const Sizes& domain, size_t dim, bool wraps, const std::function<Expr(const Index&)>& value, Mode mode) {
+void lower_along(Lower& l, Ref target, Ref index, const Sizes& domain, size_t dim, bool wraps,
+                 const std::function<Expr(const Index&)>& value, Mode mode) {
   Sizes sizes = target.sizes();
   l.stage(domain, [&](const Index& i) {
     if (sizes.empty()) return l.store(target, {}, value(i), mode);
@@ -63,12 +65,14 @@ Metas indexed_meta(MetaCall& m) {
   const TensorMeta &self = m.meta(0), &index = m.meta(2), &source = m.meta(3);
   m.require(index.rank() <= 1, "expected an index of at most 1 dimension, got ", index);
   m.require(self.dtype == source.dtype, "expected a source of the dtype of ", self, ", got ", source);
-  m.require(source.rank() == self.rank() || source.rank() == 0 || self.rank() == 0, "expected a source of ", self.rank(), " dimensions, got ", source);
+  m.require(source.rank() == self.rank() || source.rank() == 0 || self.rank() == 0, "expected a source of ",
+            self.rank(), " dimensions, got ", source);
   size_t dim = dim_of(m);
   SymInt n = index.rank() == 0 ? SymInt(1) : index.sizes[0];
   for (size_t d = 0; d < self.rank() && source.rank() == self.rank(); ++d) {
     SymInt wanted = d == dim ? n : self.sizes[d];
-    m.require(source.sizes[d] == wanted || !source.sizes[d].is_int() || !wanted.is_int(), "expected size ", wanted, " in dimension ", d, ", got a source ", source);
+    m.require(source.sizes[d] == wanted || !source.sizes[d].is_int() || !wanted.is_int(), "expected size ", wanted,
+              " in dimension ", d, ", got a source ", source);
   }
   return like(self, self.sizes);
 }
@@ -81,10 +85,13 @@ void lower_indexed(Lower& l, Mode mode, int alpha_at) {
   Sizes domain = source.sizes();
   if (domain.empty() && !wide.target.sizes().empty()) domain = Sizes(wide.target.sizes().size(), SymInt(1));
   bool scaled = alpha_at >= 0 && l.number(static_cast<size_t>(alpha_at)) != 1;
-  lower_along(l, wide.target, l[2], domain, dim_of(l), false, [&](const Index& i) {
-    Expr x = cast(source.at(source.sizes().empty() ? Index{} : i), type);
-    return scaled ? x * l.scalar(static_cast<size_t>(alpha_at), type) : x;
-  }, mode);
+  lower_along(
+      l, wide.target, l[2], domain, dim_of(l), false,
+      [&](const Index& i) {
+        Expr x = cast(source.at(source.sizes().empty() ? Index{} : i), type);
+        return scaled ? x * l.scalar(static_cast<size_t>(alpha_at), type) : x;
+      },
+      mode);
   wide.finish();
 }
 
@@ -103,17 +110,22 @@ void lower_index_fill(Lower& l) {
   size_t dim = dim_of(l);
   Sizes domain = self.sizes();
   if (!domain.empty()) domain[dim] = index.sizes().empty() ? SymInt(1) : index.size(0);
-  lower_along(l, l.out(), index, domain, dim, true, [&](const Index&) { return l.scalar(3, loop::compute_of(self.dtype())); }, Mode::set);
+  lower_along(
+      l, l.out(), index, domain, dim, true, [&](const Index&) { return l.scalar(3, loop::compute_of(self.dtype())); },
+      Mode::set);
 }
 
 Metas gather_meta(MetaCall& m) {
   require_index(m, 2);
   const TensorMeta &self = m.meta(0), &index = m.meta(2);
   bool scalar = self.rank() == 0 || index.rank() == 0;
-  m.require(self.rank() == index.rank() || (scalar && self.rank() <= 1 && index.rank() <= 1), "expected an index of ", self.rank(), " dimensions, got ", index);
+  bool unread = count(index.sizes) == SymInt(0);
+  m.require(unread || self.rank() == index.rank() || (scalar && self.rank() <= 1 && index.rank() <= 1),
+            "expected an index of ", self.rank(), " dimensions, got ", index);
   size_t dim = dim_of(m);
   for (size_t d = 0; d < self.rank() && !scalar && !(count(index.sizes) == SymInt(0)); ++d) {
-    bool fits = d == dim || !index.sizes[d].is_int() || !self.sizes[d].is_int() || index.sizes[d].as_int() <= self.sizes[d].as_int();
+    bool fits = d == dim || !index.sizes[d].is_int() || !self.sizes[d].is_int() ||
+                index.sizes[d].as_int() <= self.sizes[d].as_int();
     m.require(fits, "the index ", index, " is larger than ", self, " in dimension ", d);
   }
   return like(self, index.sizes);
@@ -121,6 +133,7 @@ Metas gather_meta(MetaCall& m) {
 
 void lower_gather(Lower& l) {
   Ref self = l[0], index = l[2];
+  if (count(index.sizes()) == SymInt(0)) return;
   size_t dim = dim_of(l), rank = self.sizes().size();
   l.tensor([&](const Index& i) {
     Expr at = index.at(i);
@@ -135,17 +148,19 @@ Metas scatter_meta(MetaCall& m, bool has_source) {
   size_t dim = dim_of(m);
   bool empty = count(index.sizes) == SymInt(0);
   bool scalar = self.rank() == 0 || index.rank() == 0;
-  m.require(empty || self.rank() == index.rank() || (scalar && self.rank() <= 1 && index.rank() <= 1), "expected an index of ", self.rank(), " dimensions, got ", index);
+  m.require(empty || self.rank() == index.rank() || (scalar && self.rank() <= 1 && index.rank() <= 1),
+            "expected an index of ", self.rank(), " dimensions, got ", index);
   for (size_t d = 0; d < self.rank() && !scalar && !empty; ++d) {
-    bool fits = d == dim || !index.sizes[d].is_int() || !self.sizes[d].is_int() || index.sizes[d].as_int() <= self.sizes[d].as_int();
+    bool fits = d == dim || !index.sizes[d].is_int() || !self.sizes[d].is_int() ||
+                index.sizes[d].as_int() <= self.sizes[d].as_int();
     m.require(fits, "the index ", index, " is larger than ", self, " in dimension ", d);
   }
   if (has_source) {
     const TensorMeta& src = m.meta(3);
     m.require(src.dtype == self.dtype, "expected a source of the dtype of ", self, ", got ", src);
     for (size_t d = 0; d < index.rank() && src.rank() == index.rank() && !empty; ++d)
-      m.require(!index.sizes[d].is_int() || !src.sizes[d].is_int() || index.sizes[d].as_int() <= src.sizes[d].as_int(), "the index ", index,
-                " is larger than the source ", src, " in dimension ", d);
+      m.require(!index.sizes[d].is_int() || !src.sizes[d].is_int() || index.sizes[d].as_int() <= src.sizes[d].as_int(),
+                "the index ", index, " is larger than the source ", src, " in dimension ", d);
   }
   return like(self, self.sizes);
 }
@@ -171,7 +186,9 @@ Mode reduction_mode(const ArgsView& call, const std::string& name) {
   return Mode::min;
 }
 
-Expr source_at(Ref src, const Index& i) { return src.at(src.sizes().size() == i.size() ? i : src.sizes().empty() ? Index{} : Index{Expr(0)}); }
+Expr source_at(Ref src, const Index& i) {
+  return src.at(src.sizes().size() == i.size() ? i : src.sizes().empty() ? Index{} : Index{Expr(0)});
+}
 
 void lower_scatter(Lower& l, bool has_source, Mode mode) {
   WideResult wide(l, l.out());
@@ -206,12 +223,18 @@ void lower_scatter_reduce(Lower& l) {
     loop::Compute type = loop::compute_of(target.dtype());
     Expr nothing;
     if (type == loop::Compute::i64 && (mode == Mode::min || mode == Mode::max))
-      nothing = loop::constant(l.program.arena, mode == Mode::min ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int64_t>::min(), type);
-    else nothing = type == loop::Compute::boolean ? l.constant(mode == Mode::min || mode == Mode::mul, type) : l.constant(identity_of(mode), type);
+      nothing = loop::constant(
+          l.program.arena,
+          mode == Mode::min ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int64_t>::min(), type);
+    else
+      nothing = type == loop::Compute::boolean ? l.constant(mode == Mode::min || mode == Mode::mul, type)
+                                               : l.constant(identity_of(mode), type);
     if (!include_self) at_index(l, target, [&](const Index&, const Index& at) { l.store(target, at, nothing); });
-    at_index(l, target, [&](const Index& i, const Index& at) { l.store(target, at, cast(source_at(l[3], i), type), mode); });
+    at_index(l, target,
+             [&](const Index& i, const Index& at) { l.store(target, at, cast(source_at(l[3], i), type), mode); });
     if (average) {
-      Ref counts = l.temporary(DType::i64, Sizes(target.sizes()), [&](const Index&) { return l.extent(include_self ? 1 : 0); });
+      Ref counts =
+          l.temporary(DType::i64, Sizes(target.sizes()), [&](const Index&) { return l.extent(include_self ? 1 : 0); });
       at_index(l, counts, [&](const Index&, const Index& at) { l.store(counts, at, l.extent(1), Mode::add); });
       l.tensor(target, [&](const Index& i) {
         Expr n = max(counts.at(i), l.extent(1)), total = target.at(i);
@@ -244,9 +267,11 @@ Grads scatter_reduce_vjp(Vjp& v) {
     Tensor whole_self = where(eq(self, 0.0), 1.0, self);
     Tensor without_zero = scatter_reduce(whole_self, dim, index, src, "prod", kw("include_self", include_self));
     to_self = g * without_zero / whole_self;
-    Tensor is_zero = eq(src, 0.0), zero_count = taken(scatter_add(zeros_like(self), dim, index, where(is_zero, ones_like(src), 0.0)));
+    Tensor is_zero = eq(src, 0.0),
+           zero_count = taken(scatter_add(zeros_like(self), dim, index, where(is_zero, ones_like(src), 0.0)));
     Tensor lone_zero = logical_and(is_zero, eq(zero_count, 1.0));
-    Tensor others = scatter_reduce(self, dim, index, where(lone_zero, 1.0, src), "prod", kw("include_self", include_self));
+    Tensor others =
+        scatter_reduce(self, dim, index, where(lone_zero, 1.0, src), "prod", kw("include_self", include_self));
     to_src = where(lone_zero, taken(g * others), taken(g * result) / Tensor(where(is_zero, 1.0, src)));
   } else {
     Tensor self_is = as_numbers(eq(self, result)), src_is = where(eq(src, taken(result)), full_like(src, 1.0), 0.0);
@@ -271,81 +296,106 @@ Index unravelled(Lower& l, Expr flat, const Sizes& sizes) {
 
 void register_scatter(Registry& ops) {
   ops.add(index_select, {
-      .schema = "index_select(Tensor self, int dim, Tensor index) -> Tensor",
-      .meta = index_select_meta,
-      .lower = lower_index_select,
-      .vjp = [](Vjp& v) -> Grads { return {index_add(zeros(v[0].sizes(), v.grad(0)), v.arg(1), v[2], v.grad(0))}; },
-  });
-  ops.add(index_add, {
-      .schema = "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
-      .meta = indexed_meta,
-      .lower = [](Lower& l) { lower_indexed(l, Mode::add, 4); },
-      .vjp = [](Vjp& v) -> Grads {
-        Grad source;
-        if (v.needs(3)) {
-          Tensor g = index_select(v.grad(0), v.arg(1), v[2]);
-          if (v[3].rank() < g.rank()) g = view(g, v[3].sizes());
-          source = v.number(4) == 1 ? g : Tensor(mul(g, v.arg(4)));
-        }
-        return {v.grad(0), {}, {}, source};
-      },
-  });
-  ops.add(index_copy, {
-      .schema = "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
-      .meta = indexed_meta,
-      .lower = [](Lower& l) { lower_indexed(l, Mode::set, -1); },
-      .vjp = [](Vjp& v) -> Grads {
-        Tensor g = v.grad(0);
-        Grad source;
-        if (v.needs(3)) {
-          Tensor own = index_select(g, v.arg(1), v[2]);
-          source = v[3].rank() < own.rank() ? Tensor(view(own, v[3].sizes())) : own;
-        }
-        return {v.needs(0) ? Grad(index_fill(g, v.arg(1), v[2], 0)) : Grad(), {}, {}, source};
-      },
-  });
-  ops.add(index_fill, {
-      .schema = "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
-      .meta = kept_meta,
-      .lower = lower_index_fill,
-      .vjp = [](Vjp& v) -> Grads { return {index_fill(v.grad(0), v.arg(1), v[2], 0)}; },
-  });
-  ops.add(index_fill_tensor, {
-      .schema = "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
-      .meta = [](MetaCall& m) {
-        m.require(m.meta(3).rank() == 0, "expected a value of 0 dimensions, got ", m.meta(3));
-        return kept_meta(m);
-      },
-      .lower = lower_index_fill,
-      .vjp = [](Vjp& v) -> Grads {
-        Tensor g = v.grad(0);
-        return {v.needs(0) ? Grad(index_fill(g, v.arg(1), v[2], 0)) : Grad(), {}, {},
-                v.needs(3) ? Grad(sum(index_select(g, v.arg(1), v[2]), Sizes{})) : Grad()};
-      },
+                            .schema = "index_select(Tensor self, int dim, Tensor index) -> Tensor",
+                            .meta = index_select_meta,
+                            .lower = lower_index_select,
+                            .vjp = [](Vjp& v) -> Grads {
+                              return {index_add(zeros(v[0].sizes(), v.grad(0)), v.arg(1), v[2], v.grad(0))};
+                            },
+                        });
+  ops.add({
+      .schema = "index_select_backward(Tensor grad, SymInt[] self_sizes, int dim, Tensor index) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return index_add(zeros(b.ints(1), b[0]), b.arg(2), b[3], b[0]); },
   });
   ops.add({
-      .schema = "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
+      .schema = "gather_backward(Tensor grad, Tensor self, int dim, Tensor index, bool sparse_grad) -> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) {
-        Tensor source = b[3], index = b[2];
-        Sizes sizes(source.rank(), SymInt(1));
-        if (!sizes.empty()) sizes[b.dim(1, source.rank())] = index.numel();
-        return scatter_reduce(b[0], b.arg(1), expand(reshape(index, sizes), source.sizes()), source, b.arg(4), kw("include_self", b.arg(5)));
-      },
+      .decompose = [](Build& b) { return scatter_add(zeros(b[1].sizes(), b[0]), b.arg(2), b[3], b[0]); },
+  });
+  ops.add(index_add,
+          {
+              .schema = "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
+              .meta = indexed_meta,
+              .lower = [](Lower& l) { lower_indexed(l, Mode::add, 4); },
+              .vjp = [](Vjp& v) -> Grads {
+                Grad source;
+                if (v.needs(3)) {
+                  Tensor g = index_select(v.grad(0), v.arg(1), v[2]);
+                  if (v[3].rank() < g.rank()) g = view(g, v[3].sizes());
+                  source = v.number(4) == 1 ? g : Tensor(mul(g, v.arg(4)));
+                }
+                return {v.grad(0), {}, {}, source};
+              },
+          });
+  ops.add(index_copy, {
+                          .schema = "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+                          .meta = indexed_meta,
+                          .lower = [](Lower& l) { lower_indexed(l, Mode::set, -1); },
+                          .vjp = [](Vjp& v) -> Grads {
+                            Tensor g = v.grad(0);
+                            Grad source;
+                            if (v.needs(3)) {
+                              Tensor own = index_select(g, v.arg(1), v[2]);
+                              source = v[3].rank() < own.rank() ? Tensor(view(own, v[3].sizes())) : own;
+                            }
+                            return {v.needs(0) ? Grad(index_fill(g, v.arg(1), v[2], 0)) : Grad(), {}, {}, source};
+                          },
+                      });
+  ops.add(index_fill, {
+                          .schema = "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+                          .meta = kept_meta,
+                          .lower = lower_index_fill,
+                          .vjp = [](Vjp& v) -> Grads { return {index_fill(v.grad(0), v.arg(1), v[2], 0)}; },
+                      });
+  ops.add(index_fill_tensor,
+          {
+              .schema = "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
+              .meta =
+                  [](MetaCall& m) {
+                    m.require(m.meta(3).rank() == 0, "expected a value of 0 dimensions, got ", m.meta(3));
+                    return kept_meta(m);
+                  },
+              .lower = lower_index_fill,
+              .vjp = [](Vjp& v) -> Grads {
+                Tensor g = v.grad(0);
+                return {v.needs(0) ? Grad(index_fill(g, v.arg(1), v[2], 0)) : Grad(),
+                        {},
+                        {},
+                        v.needs(3)
+                            ? Grad(sum(where(ne(index_fill(zeros_like(g), v.arg(1), v[2], 1), 0), g, 0.0), Sizes{}))
+                            : Grad()};  // a place named twice counts once
+              },
+          });
+  ops.add({
+      .schema = "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool "
+                "include_self=True) -> Tensor",
+      .kind = Kind::composite,
+      .decompose =
+          [](Build& b) {
+            Tensor source = b[3], index = b[2];
+            Sizes sizes(source.rank(), SymInt(1));
+            if (!sizes.empty()) sizes[b.dim(1, source.rank())] = index.numel();
+            return scatter_reduce(b[0], b.arg(1), expand(reshape(index, sizes), source.sizes()), source, b.arg(4),
+                                  kw("include_self", b.arg(5)));
+          },
   });
   ops.add(gather, {
-      .schema = "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
-      .meta = gather_meta,
-      .lower = lower_gather,
-      .vjp = [](Vjp& v) -> Grads { return {scatter_add(zeros(v[0].sizes(), v.grad(0)), v.arg(1), v[2], v.grad(0))}; },
-  });
+                      .schema = "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+                      .meta = gather_meta,
+                      .lower = lower_gather,
+                      .vjp = [](Vjp& v) -> Grads {
+                        return {scatter_add(zeros(v[0].sizes(), v.grad(0)), v.arg(1), v[2], v.grad(0))};
+                      },
+                  });
   ops.add({
       .schema = "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) -> Results {
         Tensor self = b[0], indices = b[1];
         if (!b.given(2)) return gather(reshape(self, Sizes{-1}), 0, reshape(indices, Sizes{-1}));
-        b.require(self.rank() == indices.rank(), "expected indices of ", self.rank(), " dimensions, got ", indices.meta());
+        b.require(self.rank() == indices.rank(), "expected indices of ", self.rank(), " dimensions, got ",
+                  indices.meta());
         size_t dim = b.dim(2, self.rank());
         Sizes common = self.sizes(), own = indices.sizes();
         common[dim] = 1;
@@ -358,19 +408,22 @@ void register_scatter(Registry& ops) {
       },
   });
   ops.add(scatter_src, {
-      .schema = "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-      .meta = scatter_source_meta,
-      .lower = [](Lower& l) { lower_scatter(l, true, Mode::set); },
-      .vjp = [](Vjp& v) -> Grads {
-        return {v.needs(0) ? Grad(scatter_value(v.grad(0), v.arg(1), v[2], 0)) : Grad(), {}, {}, v.needs(3) ? Grad(gather(v.grad(0), v.arg(1), v[2])) : Grad()};
-      },
-  });
+                           .schema = "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+                           .meta = scatter_source_meta,
+                           .lower = [](Lower& l) { lower_scatter(l, true, Mode::set); },
+                           .vjp = [](Vjp& v) -> Grads {
+                             return {v.needs(0) ? Grad(scatter_value(v.grad(0), v.arg(1), v[2], 0)) : Grad(),
+                                     {},
+                                     {},
+                                     v.needs(3) ? Grad(gather(v.grad(0), v.arg(1), v[2])) : Grad()};
+                           },
+                       });
   ops.add(scatter_value, {
-      .schema = "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
-      .meta = scatter_value_meta,
-      .lower = [](Lower& l) { lower_scatter(l, false, Mode::set); },
-      .vjp = [](Vjp& v) -> Grads { return {scatter_value(v.grad(0), v.arg(1), v[2], 0)}; },
-  });
+                             .schema = "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+                             .meta = scatter_value_meta,
+                             .lower = [](Lower& l) { lower_scatter(l, false, Mode::set); },
+                             .vjp = [](Vjp& v) -> Grads { return {scatter_value(v.grad(0), v.arg(1), v[2], 0)}; },
+                         });
   ops.add({
       .schema = "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
       .meta = scatter_source_meta,
@@ -382,63 +435,73 @@ void register_scatter(Registry& ops) {
       .lower = [](Lower& l) { lower_scatter(l, false, reduction_mode(l, l.string(4))); },
   });
   ops.add(scatter_add, {
-      .schema = "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-      .meta = scatter_source_meta,
-      .lower = [](Lower& l) { lower_scatter(l, true, Mode::add); },
-      .vjp = [](Vjp& v) -> Grads { return {v.grad(0), {}, {}, v.needs(3) ? Grad(gather(v.grad(0), v.arg(1), v[2])) : Grad()}; },
-  });
+                           .schema = "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+                           .meta = scatter_source_meta,
+                           .lower = [](Lower& l) { lower_scatter(l, true, Mode::add); },
+                           .vjp = [](Vjp& v) -> Grads {
+                             return {v.grad(0), {}, {}, v.needs(3) ? Grad(gather(v.grad(0), v.arg(1), v[2])) : Grad()};
+                           },
+                       });
   ops.add(scatter_reduce, {
-      .schema = "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
-      .meta = [](MetaCall& m) {
-        reduction_mode(m, m.string(4));
-        return scatter_source_meta(m);
-      },
-      .lower = lower_scatter_reduce,
-      .vjp = scatter_reduce_vjp,
-  });
+                              .schema = "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str "
+                                        "reduce, *, bool include_self=True) -> Tensor",
+                              .meta =
+                                  [](MetaCall& m) {
+                                    reduction_mode(m, m.string(4));
+                                    return scatter_source_meta(m);
+                                  },
+                              .lower = lower_scatter_reduce,
+                              .vjp = scatter_reduce_vjp,
+                          });
   ops.add(take, {
-      .schema = "take(Tensor self, Tensor index) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas {
-        m.require(m.meta(1).dtype == DType::i64, "expected i64 indices, got ", m.meta(1));
-        return like(m.meta(0), m.meta(1).sizes);
-      },
-      .lower = [](Lower& l) {
-        Sizes sizes = l[0].sizes();
-        l.tensor([&](const Index& i) { return l[0].at(unravelled(l, wrapped(l, l[1].at(i), count(sizes)), sizes)); });
-      },
-      .vjp = [](Vjp& v) -> Grads { return {put(zeros(v[0].sizes(), v.grad(0)), v[1], v.grad(0), true)}; },
-  });
-  ops.add(put, {
-      .schema = "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta &self = m.meta(0), &index = m.meta(1), &source = m.meta(2);
-        m.require(index.dtype == DType::i64, "expected i64 indices, got ", index);
-        m.require(source.dtype == self.dtype, "expected a source of the dtype of ", self, ", got ", source);
-        SymInt a = count(index.sizes), b = count(source.sizes);
-        m.require(a == b || !a.is_int() || !b.is_int(), "expected as many elements as indices, got ", source, " for ", index);
-        TensorMeta out = like(self, self.sizes);
-        if (is_dense(self)) out.strides = self.strides;
-        return out;
-      },
-      .lower = [](Lower& l) {
-        WideResult wide(l, l.out());
-        l.copy(l[0], wide.target);
-        Sizes sizes = l.out().sizes(), from = l[2].sizes();
-        l.stage(Sizes(l[1].sizes()), [&](const Index& i) {
-          Expr flat = l.extent(0);
-          for (size_t d = 0; d < i.size(); ++d) flat = flat * l.extent(l[1].size(d)) + i[d];
-          Index to = unravelled(l, wrapped(l, l[1].at(i), count(sizes)), sizes);
-          l.store(wide.target, to, l[2].at(unravelled(l, flat, from)), l.flag(3) ? Mode::add : Mode::set);
-        });
-        wide.finish();
-      },
-      .vjp = [](Vjp& v) -> Grads {
-        Tensor g = v.grad(0);
-        Grad self;
-        if (v.needs(0)) self = v.flag(3) ? Grad(g) : Grad(put(g, v[1], zeros(v[2].sizes(), g), false));
-        return {self, {}, v.needs(2) ? Grad(reshape(take(g, v[1]), v[2].sizes())) : Grad()};
-      },
-  });
+                    .schema = "take(Tensor self, Tensor index) -> Tensor",
+                    .meta = [](MetaCall& m) -> Metas {
+                      m.require(m.meta(1).dtype == DType::i64, "expected i64 indices, got ", m.meta(1));
+                      return like(m.meta(0), m.meta(1).sizes);
+                    },
+                    .lower =
+                        [](Lower& l) {
+                          Sizes sizes = l[0].sizes();
+                          l.tensor([&](const Index& i) {
+                            return l[0].at(unravelled(l, wrapped(l, l[1].at(i), count(sizes)), sizes));
+                          });
+                        },
+                    .vjp = [](Vjp& v) -> Grads { return {put(zeros(v[0].sizes(), v.grad(0)), v[1], v.grad(0), true)}; },
+                });
+  ops.add(put,
+          {
+              .schema = "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
+              .meta = [](MetaCall& m) -> Metas {
+                const TensorMeta &self = m.meta(0), &index = m.meta(1), &source = m.meta(2);
+                m.require(index.dtype == DType::i64, "expected i64 indices, got ", index);
+                m.require(source.dtype == self.dtype, "expected a source of the dtype of ", self, ", got ", source);
+                SymInt a = count(index.sizes), b = count(source.sizes);
+                m.require(a == b || !a.is_int() || !b.is_int(), "expected as many elements as indices, got ", source,
+                          " for ", index);
+                TensorMeta out = like(self, self.sizes);
+                if (is_dense(self)) out.strides = self.strides;
+                return out;
+              },
+              .lower =
+                  [](Lower& l) {
+                    WideResult wide(l, l.out());
+                    l.copy(l[0], wide.target);
+                    Sizes sizes = l.out().sizes(), from = l[2].sizes();
+                    l.stage(Sizes(l[1].sizes()), [&](const Index& i) {
+                      Expr flat = l.extent(0);
+                      for (size_t d = 0; d < i.size(); ++d) flat = flat * l.extent(l[1].size(d)) + i[d];
+                      Index to = unravelled(l, wrapped(l, l[1].at(i), count(sizes)), sizes);
+                      l.store(wide.target, to, l[2].at(unravelled(l, flat, from)), l.flag(3) ? Mode::add : Mode::set);
+                    });
+                    wide.finish();
+                  },
+              .vjp = [](Vjp& v) -> Grads {
+                Tensor g = v.grad(0);
+                Grad self;
+                if (v.needs(0)) self = v.flag(3) ? Grad(g) : Grad(put(g, v[1], zeros(v[2].sizes(), g), false));
+                return {self, {}, v.needs(2) ? Grad(reshape(take(g, v[1]), v[2].sizes())) : Grad()};
+              },
+          });
 }
 
 }  // namespace tenon

@@ -8,6 +8,7 @@
 #include "tenon/ops/infer.h"
 #include "tenon/ops/known.h"
 #include "tenon/ops/layout.h"
+#include "tenon/ops/reduce.h"
 #include "tenon/ops/registry.h"
 #include "tenon/ops/view.h"
 
@@ -85,7 +86,8 @@ void lower_cat(Lower& l) {
   for (size_t k = 0; k < tensors.size(); ++k) {
     if (adds_nothing(tensors[k].meta())) continue;
     Ref from = l.item(0, k);
-    l.stage(Sizes(from.sizes()), [&](const Index& i) { l.store(l.out(), i.with(dim, i[dim] + l.extent(start)), from.at(i)); });
+    l.stage(Sizes(from.sizes()),
+            [&](const Index& i) { l.store(l.out(), i.with(dim, i[dim] + l.extent(start)), from.at(i)); });
     start = start + from.size(dim);
   }
 }
@@ -114,7 +116,8 @@ Tensor stacked(const std::vector<Tensor>& tensors, int64_t wanted, const ArgsVie
   size_t rank = tensors[0].rank(), dim = normal_dim(wanted, rank + 1);
   for (const Tensor& t : tensors) {
     bool same = t.rank() == rank;
-    for (size_t d = 0; same && d < rank; ++d) same = t.sizes()[d] == tensors[0].sizes()[d] || !t.sizes()[d].is_int() || !tensors[0].sizes()[d].is_int();
+    for (size_t d = 0; same && d < rank; ++d)
+      same = t.sizes()[d] == tensors[0].sizes()[d] || !t.sizes()[d].is_int() || !tensors[0].sizes()[d].is_int();
     call.require(same, "expected tensors of equal sizes, got ", tensors[0].meta(), " and ", t.meta());
   }
   if (dim == rank) {
@@ -133,7 +136,8 @@ Tensor all_at_least(const std::vector<Tensor>& tensors, size_t rank, int64_t dim
   return cat(items, dim);
 }
 
-// Equal pieces, the last one shorter. Where the size is a symbol, the program was traced with as many pieces as asked for.
+// Equal pieces, the last one shorter. Where the size is a symbol, the program was traced with as many pieces as asked
+// for.
 std::vector<Tensor> chunked(const Tensor& x, int64_t chunks, size_t dim, const ArgsView& call) {
   call.require(chunks > 0, "expected a positive number of chunks, got ", chunks);
   call.require(x.rank() > 0, "a 0-d tensor cannot be split");
@@ -176,7 +180,8 @@ Results split_exactly(Build& b, size_t least_rank, size_t dim) {
   Tensor x = b[0];
   b.require(x.rank() >= least_rank, "expected a tensor of at least ", least_rank, " dimensions, got ", x.meta());
   SymInt sections = b.integer(1), total = x.sizes()[dim];
-  bool even = !total.is_int() || (sections.is_int() && sections.as_int() > 0 && total.as_int() % sections.as_int() == 0);
+  bool even =
+      !total.is_int() || (sections.is_int() && sections.as_int() > 0 && total.as_int() % sections.as_int() == 0);
   b.require(even, "dimension ", dim, " of ", x.meta(), " cannot be split into ", sections, " equal parts");
   return many(split_evenly(x, sections, dim, b));
 }
@@ -212,7 +217,8 @@ Tensor flattened(const Tensor& x, size_t first, size_t last, const ArgsView& cal
 Results moved(Build& b, const Sizes& source, const Sizes& destination) {
   Tensor x = b[0];
   size_t rank = x.rank();
-  b.require(source.size() == destination.size(), "as many sources as destinations are needed, got ", source, " and ", destination);
+  b.require(source.size() == destination.size(), "as many sources as destinations are needed, got ", source, " and ",
+            destination);
   if (rank == 0) return one(alias(x));
   std::vector<int64_t> order(rank, -1);
   std::vector<bool> used(rank);
@@ -242,15 +248,15 @@ std::vector<Tensor> grids(const std::vector<Tensor>& given, const std::string& i
   if (swapped) std::swap(axes[0], axes[1]);
   Sizes sizes;
   for (const Tensor& t : axes) {
-    call.require(t.rank() <= 1 && t.dtype() == axes[0].dtype(), "expected tensors of one dtype with at most 1 dimension, got ", t.meta());
+    call.require(t.rank() <= 1 && t.dtype() == axes[0].dtype(),
+                 "expected tensors of one dtype with at most 1 dimension, got ", t.meta());
     sizes.push_back(t.numel());
   }
   std::vector<Tensor> out;
   for (size_t i = 0; i < axes.size(); ++i) {
     Sizes own(axes.size(), SymInt(1));
     own[i] = sizes[i];
-    Tensor grid = expand(view(axes[i], own), sizes);
-    out.push_back(swapped ? Tensor(transpose(grid, 0, 1)) : grid);
+    out.push_back(expand(view(axes[i], own), sizes));
   }
   if (swapped) std::swap(out[0], out[1]);
   return out;
@@ -273,32 +279,33 @@ Results embedded_diagonal(Build& b) {
 
 void register_shape(Registry& ops) {
   ops.add(cat, {
-      .schema = "cat(Tensor[] tensors, int dim=0) -> Tensor",
-      .meta = cat_meta,
-      .lower = lower_cat,
-      .vjp = cat_vjp,
-  });
+                   .schema = "cat(Tensor[] tensors, int dim=0) -> Tensor",
+                   .meta = cat_meta,
+                   .lower = lower_cat,
+                   .vjp = cat_vjp,
+               });
   ops.alias(cat, {"concat", "concatenate"});
   ops.add(stack, {
-      .schema = "stack(Tensor[] tensors, int dim=0) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return one(stacked(b.tensors(0), b.constant(1), b)); },
-  });
+                     .schema = "stack(Tensor[] tensors, int dim=0) -> Tensor",
+                     .kind = Kind::composite,
+                     .decompose = [](Build& b) { return one(stacked(b.tensors(0), b.constant(1), b)); },
+                 });
   ops.add({
       .schema = "hstack(Tensor[] tensors) -> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) {
-        std::vector<Tensor> tensors = b.tensors(0);
-        b.require(!tensors.empty(), "expected at least one tensor, got an empty list");
-        return one(all_at_least(tensors, 1, tensors[0].rank() <= 1 ? 0 : 1));
-      },
+      .decompose =
+          [](Build& b) {
+            std::vector<Tensor> tensors = b.tensors(0);
+            b.require(!tensors.empty(), "expected at least one tensor, got an empty list");
+            return one(all_at_least(tensors, 1, tensors[0].rank() <= 1 ? 0 : 1));
+          },
   });
   Handle vstack;
   ops.add(vstack, {
-      .schema = "vstack(Tensor[] tensors) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return one(all_at_least(b.tensors(0), 2, 0)); },
-  });
+                      .schema = "vstack(Tensor[] tensors) -> Tensor",
+                      .kind = Kind::composite,
+                      .decompose = [](Build& b) { return one(all_at_least(b.tensors(0), 2, 0)); },
+                  });
   ops.alias(vstack, {"row_stack"});
   ops.add({
       .schema = "dstack(Tensor[] tensors) -> Tensor",
@@ -308,11 +315,13 @@ void register_shape(Registry& ops) {
   ops.add({
       .schema = "column_stack(Tensor[] tensors) -> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) {
-        std::vector<Tensor> columns;
-        for (const Tensor& t : b.tensors(0)) columns.push_back(t.rank() <= 1 ? Tensor(reshape(t, Sizes{t.numel(), 1})) : t);
-        return cat(columns, 1);
-      },
+      .decompose =
+          [](Build& b) {
+            std::vector<Tensor> columns;
+            for (const Tensor& t : b.tensors(0))
+              columns.push_back(t.rank() <= 1 ? Tensor(reshape(t, Sizes{t.numel(), 1})) : t);
+            return cat(columns, 1);
+          },
   });
   ops.add({
       .schema = "split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]",
@@ -336,10 +345,11 @@ void register_shape(Registry& ops) {
       .schema = "unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
       .kind = Kind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) {
-        static const Op& split = *registry().find("aten::split.Tensor");
-        return call_op(split, {b.arg(0), b.arg(1), b.arg(2)});
-      },
+      .decompose =
+          [](Build& b) {
+            static const Op& split = *registry().find("aten::split.Tensor");
+            return call_op(split, {b.arg(0), b.arg(1), b.arg(2)});
+          },
   });
   ops.add({
       .schema = "unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
@@ -360,40 +370,46 @@ void register_shape(Registry& ops) {
       .decompose = [](Build& b) { return many(split_at(b[0], b.ints(1), b.dim(2, b[0].rank()))); },
   });
   ops.add({
-      .schema = "tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor(a)[]",
+      .schema = "tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int "
+                "dim=0) -> Tensor(a)[]",
       .kind = Kind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) {
-        Tensor where = b[1];
-        b.require(where.dtype() == DType::i64 && where.rank() <= 1, "expected i64 positions of at most 1 dimension, got ", where.meta());
-        b.require(!where.is_traced(), "positions that are a tensor are known only when the program runs; give a list");
-        size_t dim = b.dim(2, b[0].rank());
-        Tensor own = contiguous_copy(where);
-        if (where.rank() == 0) return many(split_evenly(b[0], scalar_integer(own), dim, b));
-        Sizes indices;
-        for (int64_t i = 0; i < own.numel().as_int(); ++i) indices.push_back(own.data<int64_t>()[i]);
-        return many(split_at(b[0], indices, dim));
-      },
+      .decompose =
+          [](Build& b) {
+            Tensor where = b[1];
+            b.require(where.dtype() == DType::i64 && where.rank() <= 1,
+                      "expected i64 positions of at most 1 dimension, got ", where.meta());
+            b.require(!where.is_traced(),
+                      "positions that are a tensor are known only when the program runs; give a list");
+            size_t dim = b.dim(2, b[0].rank());
+            Tensor own = contiguous_copy(where);
+            if (where.rank() == 0) return many(split_evenly(b[0], scalar_integer(own), dim, b));
+            Sizes indices;
+            for (int64_t i = 0; i < own.numel().as_int(); ++i) indices.push_back(own.data<int64_t>()[i]);
+            return many(split_at(b[0], indices, dim));
+          },
   });
-#define TENON_SPLIT(name, rank, dim)                                                                                                                   \
-  ops.add({.schema = name ".int(Tensor(a -> *) self, int sections) -> Tensor(a)[]",                                                                    \
-           .kind = Kind::composite,                                                                                                                    \
-           .traits = {.may_alias = true},                                                                                                              \
-           .decompose = [](Build& b) { return split_exactly(b, rank, dim); }});                                                                        \
-  ops.add({.schema = name ".array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]",                                                                 \
-           .kind = Kind::composite,                                                                                                                    \
-           .traits = {.may_alias = true},                                                                                                              \
+#define TENON_SPLIT(name, rank, dim)                                                   \
+  ops.add({.schema = name ".int(Tensor(a -> *) self, int sections) -> Tensor(a)[]",    \
+           .kind = Kind::composite,                                                    \
+           .traits = {.may_alias = true},                                              \
+           .decompose = [](Build& b) { return split_exactly(b, rank, dim); }});        \
+  ops.add({.schema = name ".array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]", \
+           .kind = Kind::composite,                                                    \
+           .traits = {.may_alias = true},                                              \
            .decompose = [](Build& b) { return split_by_list(b, rank, dim); }})
   TENON_SPLIT("hsplit", 1, horizontal(b));
   TENON_SPLIT("vsplit", 2, 0);
   TENON_SPLIT("dsplit", 3, 2);
 #undef TENON_SPLIT
-  ops.add(narrow, {
-      .schema = "narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",
-      .kind = Kind::composite,
-      .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return one(narrowed(b[0], b.dim(1, b[0].rank()), b.integer(2), b.integer(3), b)); },
-  });
+  ops.add(narrow,
+          {
+              .schema = "narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",
+              .kind = Kind::composite,
+              .traits = {.may_alias = true},
+              .decompose =
+                  [](Build& b) { return one(narrowed(b[0], b.dim(1, b[0].rank()), b.integer(2), b.integer(3), b)); },
+          });
   ops.add({
       .schema = "narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)",
       .kind = Kind::composite,
@@ -403,14 +419,20 @@ void register_shape(Registry& ops) {
   ops.add({
       .schema = "narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) { return clone(narrowed(b[0], b.dim(1, b[0].rank()), b.integer(2), b.integer(3), b), MemoryFormat::contiguous); },
+      .decompose =
+          [](Build& b) {
+            return clone(narrowed(b[0], b.dim(1, b[0].rank()), b.integer(2), b.integer(3), b),
+                         MemoryFormat::contiguous);
+          },
   });
-  ops.add(flatten, {
-      .schema = "flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)",
-      .kind = Kind::composite,
-      .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return one(flattened(b[0], b.dim(1, b[0].rank()), b.dim(2, b[0].rank()), b)); },
-  });
+  ops.add(
+      flatten,
+      {
+          .schema = "flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)",
+          .kind = Kind::composite,
+          .traits = {.may_alias = true},
+          .decompose = [](Build& b) { return one(flattened(b[0], b.dim(1, b[0].rank()), b.dim(2, b[0].rank()), b)); },
+      });
   ops.add({
       .schema = "ravel(Tensor(a) self) -> Tensor(a)",
       .kind = Kind::composite,
@@ -424,37 +446,38 @@ void register_shape(Registry& ops) {
       .schema = "unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)",
       .kind = Kind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) {
-        Sizes sizes = b[0].sizes();
-        size_t dim = b.dim(1, sizes.size());
-        b.require(!b.ints(2).empty(), "expected at least one size, got none");
-        Sizes parts = inferred_sizes(b.ints(2), sizes.empty() ? SymInt(1) : sizes[dim], b);
-        if (!sizes.empty()) sizes.erase(dim);
-        for (size_t i = 0; i < parts.size(); ++i) sizes.insert(dim + i, parts[i]);
-        return view(b[0], sizes);
-      },
+      .decompose =
+          [](Build& b) {
+            Sizes sizes = b[0].sizes();
+            size_t dim = b.dim(1, sizes.size());
+            b.require(!b.ints(2).empty(), "expected at least one size, got none");
+            Sizes parts = inferred_sizes(b.ints(2), sizes.empty() ? SymInt(1) : sizes[dim], b);
+            if (!sizes.empty()) sizes.erase(dim);
+            for (size_t i = 0; i < parts.size(); ++i) sizes.insert(dim + i, parts[i]);
+            return view(b[0], sizes);
+          },
   });
   ops.add(movedim, {
-      .schema = "movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
-      .kind = Kind::composite,
-      .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return moved(b, b.ints(1), b.ints(2)); },
-  });
+                       .schema = "movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
+                       .kind = Kind::composite,
+                       .traits = {.may_alias = true},
+                       .decompose = [](Build& b) { return moved(b, b.ints(1), b.ints(2)); },
+                   });
   Handle move_one, swapped, adjoint;
   ops.add(move_one, {
-      .schema = "movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
-      .kind = Kind::composite,
-      .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return moved(b, b.ints(1), b.ints(2)); },
-  });
+                        .schema = "movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
+                        .kind = Kind::composite,
+                        .traits = {.may_alias = true},
+                        .decompose = [](Build& b) { return moved(b, b.ints(1), b.ints(2)); },
+                    });
   ops.alias(movedim, {"moveaxis.intlist"});
   ops.alias(move_one, {"moveaxis.int"});
   ops.add(swapped, {
-      .schema = "swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
-      .kind = Kind::composite,
-      .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return transpose(b[0], b.arg(1), b.arg(2)); },
-  });
+                       .schema = "swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
+                       .kind = Kind::composite,
+                       .traits = {.may_alias = true},
+                       .decompose = [](Build& b) { return transpose(b[0], b.arg(1), b.arg(2)); },
+                   });
   ops.add({
       .schema = "swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
       .kind = Kind::composite,
@@ -489,44 +512,46 @@ void register_shape(Registry& ops) {
       .schema = "broadcast_tensors(Tensor[] tensors) -> Tensor[]",
       .kind = Kind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) {
-        Sizes sizes;
-        for (const Tensor& t : b.tensors(0)) sizes = broadcast(sizes, t.sizes(), b);
-        std::vector<Tensor> out;
-        for (const Tensor& t : b.tensors(0)) out.push_back(expand(t, sizes));
-        return many(std::move(out));
-      },
+      .decompose =
+          [](Build& b) {
+            Sizes sizes;
+            for (const Tensor& t : b.tensors(0)) sizes = broadcast(sizes, t.sizes(), b);
+            std::vector<Tensor> out;
+            for (const Tensor& t : b.tensors(0)) out.push_back(expand(t, sizes));
+            return many(std::move(out));
+          },
   });
   ops.add({
       .schema = "numpy_T(Tensor(a) self) -> Tensor(a)",
       .kind = Kind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) {
-        Sizes dims;
-        for (size_t i = b[0].rank(); i-- > 0;) dims.push_back(static_cast<int64_t>(i));
-        return permute(b[0], dims);
-      },
+      .decompose =
+          [](Build& b) {
+            Sizes dims;
+            for (size_t i = b[0].rank(); i-- > 0;) dims.push_back(static_cast<int64_t>(i));
+            return permute(b[0], dims);
+          },
   });
   auto last_two_swapped = [](Build& b) -> Results {
     b.require(b[0].rank() >= 2, "expected a tensor of at least 2 dimensions, got ", b[0].meta());
     return transpose(b[0], -2, -1);
   };
-  for (const char* schema : {"mT(Tensor(a) self) -> Tensor(a)", "mH(Tensor(a) self) -> Tensor(a)", "matrix_H(Tensor(a) self) -> Tensor(a)",
-                             "adjoint(Tensor(a) self) -> Tensor(a)"})
+  for (const char* schema : {"mT(Tensor(a) self) -> Tensor(a)", "mH(Tensor(a) self) -> Tensor(a)",
+                             "matrix_H(Tensor(a) self) -> Tensor(a)", "adjoint(Tensor(a) self) -> Tensor(a)"})
     ops.add({.schema = schema, .kind = Kind::composite, .traits = {.may_alias = true}, .decompose = last_two_swapped});
 
-#define TENON_AT_LEAST(n)                                                                                       \
-  ops.add({.schema = "atleast_" #n "d(Tensor self) -> Tensor",                                                  \
-           .kind = Kind::composite,                                                                             \
-           .traits = {.may_alias = true},                                                                       \
-           .decompose = [](Build& b) { return one(at_least(b[0], n)); }});                                      \
-  ops.add({.schema = "atleast_" #n "d.Sequence(Tensor[] tensors) -> Tensor[]",                                  \
-           .kind = Kind::composite,                                                                             \
-           .traits = {.may_alias = true},                                                                       \
-           .decompose = [](Build& b) {                                                                          \
-             std::vector<Tensor> out;                                                                           \
-             for (const Tensor& t : b.tensors(0)) out.push_back(at_least(t, n));                                \
-             return many(std::move(out));                                                                       \
+#define TENON_AT_LEAST(n)                                                        \
+  ops.add({.schema = "atleast_" #n "d(Tensor self) -> Tensor",                   \
+           .kind = Kind::composite,                                              \
+           .traits = {.may_alias = true},                                        \
+           .decompose = [](Build& b) { return one(at_least(b[0], n)); }});       \
+  ops.add({.schema = "atleast_" #n "d.Sequence(Tensor[] tensors) -> Tensor[]",   \
+           .kind = Kind::composite,                                              \
+           .traits = {.may_alias = true},                                        \
+           .decompose = [](Build& b) {                                           \
+             std::vector<Tensor> out;                                            \
+             for (const Tensor& t : b.tensors(0)) out.push_back(at_least(t, n)); \
+             return many(std::move(out));                                        \
            }})
   TENON_AT_LEAST(1);
   TENON_AT_LEAST(2);
@@ -539,11 +564,11 @@ void register_shape(Registry& ops) {
       .decompose = [](Build& b) { return many(grids(b.tensors(0), "ij", b)); },
   });
   ops.add(meshgrid, {
-      .schema = "meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]",
-      .kind = Kind::composite,
-      .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return many(grids(b.tensors(0), b.string(1), b)); },
-  });
+                        .schema = "meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]",
+                        .kind = Kind::composite,
+                        .traits = {.may_alias = true},
+                        .decompose = [](Build& b) { return many(grids(b.tensors(0), b.string(1), b)); },
+                    });
   ops.add({
       .schema = "cartesian_prod(Tensor[] tensors) -> Tensor",
       .kind = Kind::composite,
@@ -557,16 +582,17 @@ void register_shape(Registry& ops) {
       },
   });
   ops.add(diag_embed, {
-      .schema = "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = embedded_diagonal,
-  });
+                          .schema = "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
+                          .kind = Kind::composite,
+                          .decompose = embedded_diagonal,
+                      });
   ops.add({
       .schema = "diag(Tensor self, int diagonal=0) -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) -> Results {
         b.require(b[0].rank() == 1 || b[0].rank() == 2, "expected 1 or 2 dimensions, got ", b[0].meta());
-        return b[0].rank() == 1 ? diag_embed(b[0], b.arg(1)) : clone(diagonal(b[0], b.arg(1)), MemoryFormat::contiguous);
+        return b[0].rank() == 1 ? diag_embed(b[0], b.arg(1))
+                                : clone(diagonal(b[0], b.arg(1)), MemoryFormat::contiguous);
       },
   });
   ops.add({
@@ -604,11 +630,13 @@ void register_shape(Registry& ops) {
       .schema = "sum_to_size(Tensor self, SymInt[] size) -> Tensor",
       .kind = Kind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) {
-        Sizes to = b.ints(1), spread = broadcast(b[0].sizes(), to, b);
-        b.require(to.size() <= b[0].rank() && spread == b[0].sizes(), "sizes ", to, " do not broadcast to ", b[0].meta());
-        return one(sum_to(b[0], to));
-      },
+      .decompose =
+          [](Build& b) {
+            Sizes to = b.ints(1), spread = broadcast(b[0].sizes(), to, b);
+            b.require(to.size() <= b[0].rank() && spread == b[0].sizes(), "sizes ", to, " do not broadcast to ",
+                      b[0].meta());
+            return to.empty() ? sum(b[0], Sizes{}) : one(sum_to(b[0], to));
+          },
   });
 }
 

@@ -20,7 +20,7 @@ struct Tap {
 struct Scale {
   SymInt in = 0, out = 0;
   bool align = false, given = false;
-  double factor = 0;   // result size / image size, where given
+  double factor = 0;  // result size / image size, where given
 };
 
 Expr scale_expr(Lower& l, const Scale& s, Compute type) {
@@ -48,13 +48,17 @@ std::vector<Tap> taps(Lower& l, Kernel kernel, const Scale& s, Expr i, Compute t
   }
   Expr low = min(cast(floor(real), Compute::i64), last);
   Expr t = min(max(real - cast(low, type), l.constant(0, type)), one);
-  constexpr double a = -0.75;   // the cubic's free parameter, as everywhere
+  constexpr double a = -0.75;  // the cubic's free parameter, as everywhere
   auto near = [&](Expr d) { return ((d * (a + 2) - (a + 3)) * d) * d + 1.0; };
   auto far = [&](Expr d) { return ((d * a - 5 * a) * d + 8 * a) * d - 4 * a; };
-  return {{clamped(low - 1), far(t + 1.0)}, {clamped(low), near(t)}, {clamped(low + 1), near(one - t)}, {clamped(low + 2), far(one - t + 1.0)}};
+  return {{clamped(low - 1), far(t + 1.0)},
+          {clamped(low), near(t)},
+          {clamped(low + 1), near(one - t)},
+          {clamped(low + 2), far(one - t + 1.0)}};
 }
 
-std::vector<Scale> scales(const ArgsView& call, const Sizes& in, const Sizes& out, size_t space, bool align, size_t factors_at) {
+std::vector<Scale> scales(const ArgsView& call, const Sizes& in, const Sizes& out, size_t space, bool align,
+                          size_t factors_at) {
   std::vector<Scale> s(space);
   for (size_t k = 0; k < space; ++k) {
     size_t d = in.size() - space + k;
@@ -65,7 +69,8 @@ std::vector<Scale> scales(const ArgsView& call, const Sizes& in, const Sizes& ou
 }
 
 // Calls body(place, weight) for every combination of the dims' taps.
-void for_each_tap(const std::vector<std::vector<Tap>>& all, const Index& i, const std::function<void(const Index&, Expr)>& body) {
+void for_each_tap(const std::vector<std::vector<Tap>>& all, const Index& i,
+                  const std::function<void(const Index&, Expr)>& body) {
   size_t space = all.size(), first = i.size() - space, total = 1;
   for (const auto& dim : all) total *= dim.size();
   for (size_t n = 0; n < total; ++n) {
@@ -101,7 +106,7 @@ void lower_resize(Lower& l, Kernel kernel, size_t space, bool has_align) {
       Expr term = cast(x.at(at), type) * weight;
       total = total.arena ? total + term : term;
     });
-    return loop::compute_of(x.dtype()) == Compute::i64 ? call(loop::Fn::round_even, total) : total;
+    return loop::compute_of(x.dtype()) == Compute::i64 ? floor(total + 0.5) : total;
   });
 }
 
@@ -115,7 +120,9 @@ void lower_resize_backward(Lower& l, Kernel kernel, size_t space, bool has_align
   l.stage(Sizes(grad.sizes()), [&](const Index& i) {
     std::vector<std::vector<Tap>> all;
     for (size_t k = 0; k < space; ++k) all.push_back(taps(l, kernel, s[k], i[i.size() - space + k], type));
-    for_each_tap(all, i, [&](const Index& at, Expr weight) { l.store(target, at, cast(grad.at(i), type) * weight, loop::Mode::add); });
+    for_each_tap(all, i, [&](const Index& at, Expr weight) {
+      l.store(target, at, cast(grad.at(i), type) * weight, loop::Mode::add);
+    });
   });
   if (target.id != out.id) l.copy(target, out);
 }
@@ -143,7 +150,8 @@ Results resized(Build& b, const Handle& op, size_t space, bool has_align) {
   if (b.given(1)) sizes = b.ints(1, space);
   else {
     auto* list = b.arg(factors_at).get<std::vector<double>>();
-    b.require(list && list->size() == space, "scale_factors: expected ", space, " numbers, got ", describe(b.arg(factors_at)));
+    b.require(list && list->size() == space, "scale_factors: expected ", space, " numbers, got ",
+              describe(b.arg(factors_at)));
     for (size_t k = 0; k < space; ++k) {
       double f = (*list)[k];
       SymInt size = x.sizes()[2 + k];
@@ -159,7 +167,9 @@ Results resized(Build& b, const Handle& op, size_t space, bool has_align) {
   return call_op(op.op(), std::move(args));
 }
 
-Sizes leading(const Tensor& x, size_t drop) { return Sizes(std::span<const SymInt>(x.sizes().begin(), x.rank() - drop)); }
+Sizes leading(const Tensor& x, size_t drop) {
+  return Sizes(std::span<const SymInt>(x.sizes().begin(), x.rank() - drop));
+}
 
 // Blocks of r * r channels become r * r pixels.
 Results shuffled(Build& b) {
@@ -201,8 +211,8 @@ Results channels_shuffled(Build& b) {
   SymInt groups = b.integer(1);
   b.require(x.rank() >= 3, "expected at least 3 dimensions, got ", x.meta());
   SymInt c = x.sizes()[1];
-  b.require(!c.is_int() || !groups.is_int() || (groups.as_int() > 0 && c.as_int() % groups.as_int() == 0), "the channels of ", x.meta(), " must be a multiple of ",
-            groups);
+  b.require(!c.is_int() || !groups.is_int() || (groups.as_int() > 0 && c.as_int() % groups.as_int() == 0),
+            "the channels of ", x.meta(), " must be a multiple of ", groups);
   Sizes split = {x.sizes()[0], groups, sym::floor_div(c, groups)};
   for (size_t d = 2; d < x.rank(); ++d) split.push_back(x.sizes()[d]);
   return view(clone(transpose(reshape(x, split), 1, 2), MemoryFormat::contiguous), x.sizes());
@@ -211,32 +221,34 @@ Results channels_shuffled(Build& b) {
 }  // namespace
 
 void register_upsample(Registry& ops) {
-#define TENON_RESIZE_WITH(name, n, pair, factors, kernel, align_arg, has_align)                                                                        \
-  {                                                                                                                                                    \
-    static Handle forward, backward;                                                                                                                   \
-    ops.add(forward, {.schema = name "(Tensor self, SymInt[" #n "] output_size" align_arg factors ") -> Tensor",                                       \
-                      .meta = [](MetaCall& m) { return resized_meta(m, n); },                                                                          \
-                      .lower = [](Lower& l) { lower_resize(l, kernel, n, has_align); },                                                                \
-                      .vjp = [](Vjp& v) -> Grads {                                                                                                     \
-                        CallArgs args = {v.grad(0), v.ints(1, n), v[0].sizes()};                                                                       \
-                        for (size_t i = 2; i < v.args.size(); ++i) args.push_back(v.arg(i));                                                           \
-                        return {call_op(backward.op(), std::move(args))};                                                                              \
-                      }});                                                                                                                             \
-    ops.add(backward, {.schema = name "_backward(Tensor grad_output, SymInt[" #n "] output_size, SymInt[" #pair "] input_size" align_arg factors       \
-                                      ") -> Tensor",                                                                                                   \
-                       .meta = [](MetaCall& m) -> Metas { return formatted_like(m.meta(0), m.ints(2)); },                                              \
-                       .lower = [](Lower& l) { lower_resize_backward(l, kernel, n, has_align); },                                                      \
-                       .vjp = [](Vjp& v) -> Grads {                                                                                                    \
-                         CallArgs args = {v.grad(0), v.ints(1, n)};                                                                                    \
-                         for (size_t i = 3; i < v.args.size(); ++i) args.push_back(v.arg(i));                                                          \
-                         return {call_op(forward.op(), std::move(args))};                                                                              \
-                       }});                                                                                                                            \
-    ops.add({.schema = name ".vec(Tensor input, SymInt[]? output_size" align_arg ", float[]? scale_factors) -> Tensor",                                \
-             .kind = Kind::composite,                                                                                                                  \
-             .decompose = [](Build& b) { return resized(b, forward, n, has_align); }});                                                                \
+#define TENON_RESIZE_WITH(name, n, pair, factors, kernel, align_arg, has_align)                                     \
+  {                                                                                                                 \
+    static Handle forward, backward;                                                                                \
+    ops.add(forward, {.schema = name "(Tensor self, SymInt[" #n "] output_size" align_arg factors ") -> Tensor",    \
+                      .meta = [](MetaCall& m) { return resized_meta(m, n); },                                       \
+                      .lower = [](Lower& l) { lower_resize(l, kernel, n, has_align); },                             \
+                      .vjp = [](Vjp& v) -> Grads {                                                                  \
+                        CallArgs args = {v.grad(0), v.ints(1, n), v[0].sizes()};                                    \
+                        for (size_t i = 2; i < v.args.size(); ++i) args.push_back(v.arg(i));                        \
+                        return {call_op(backward.op(), std::move(args))};                                           \
+                      }});                                                                                          \
+    ops.add(backward, {.schema = name "_backward(Tensor grad_output, SymInt[" #n "] output_size, SymInt[" #pair     \
+                                      "] input_size" align_arg factors ") -> Tensor",                               \
+                       .meta = [](MetaCall& m) -> Metas { return formatted_like(m.meta(0), m.ints(2)); },           \
+                       .lower = [](Lower& l) { lower_resize_backward(l, kernel, n, has_align); },                   \
+                       .vjp = [](Vjp& v) -> Grads {                                                                 \
+                         CallArgs args = {v.grad(0), v.ints(1, n)};                                                 \
+                         for (size_t i = 3; i < v.args.size(); ++i) args.push_back(v.arg(i));                       \
+                         return {call_op(forward.op(), std::move(args))};                                           \
+                       }});                                                                                         \
+    ops.add(                                                                                                        \
+        {.schema = name ".vec(Tensor input, SymInt[]? output_size" align_arg ", float[]? scale_factors) -> Tensor", \
+         .kind = Kind::composite,                                                                                   \
+         .decompose = [](Build& b) { return resized(b, forward, n, has_align); }});                                 \
   }
 #define TENON_RESIZE(name, n, pair, factors, kernel) TENON_RESIZE_WITH(name, n, pair, factors, kernel, "", false)
-#define TENON_RESIZE_ALIGNED(name, n, pair, factors, kernel) TENON_RESIZE_WITH(name, n, pair, factors, kernel, ", bool align_corners", true)
+#define TENON_RESIZE_ALIGNED(name, n, pair, factors, kernel) \
+  TENON_RESIZE_WITH(name, n, pair, factors, kernel, ", bool align_corners", true)
 #define TENON_FACTORS1 ", float? scales=None"
 #define TENON_FACTORS2 ", float? scales_h=None, float? scales_w=None"
 #define TENON_FACTORS3 ", float? scales_d=None, float? scales_h=None, float? scales_w=None"
