@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tenon/interp/eager.h"
 #include "tenon/interp/run_graph.h"
 #include "tenon/ops/random.h"
 
@@ -36,6 +37,7 @@ CallArg as_number(const CallArg& given, const ValueInfo& info, const std::string
 }  // namespace
 
 RunResult run(const FunctionalProgram& functional, const ExportedProgram& program, const std::vector<CallArg>& inputs, const RunOptions& options) {
+  interp::install();
   const CallingConvention& c = functional.convention;
   const GraphBody& graph = functional.graph.body();
   size_t tangents = 0;

@@ -1,4 +1,4 @@
-"""Every program of programs.py through Tenon and back into real PyTorch:  run_interop.py [--only NAME ...]
+"""Every program of programs.py through Tenon and back into real PyTorch:  run_interop.py [--only PREFIX ...]
 
 Of each: `tenon show`; `tenon run` against the references; `tenon grad --wrt all` and a run of the joint program against
 PyTorch's gradients; `tenon convert`, after which PyTorch loads the file with equal outputs, signature and ranges; the joint
@@ -141,7 +141,7 @@ def all_cases(options):
     if not options.small:
         folder = exports(options)
         found = [Case(f, folder) for f in sorted(folder.glob("*.pt2"))] + found
-    return [case for case in found if not options.only or any(word in case.name for word in options.only)]
+    return [case for case in found if not options.only or any(case.file.stem.startswith(word) for word in options.only)]
 
 
 def main():
@@ -149,7 +149,7 @@ def main():
     parser.add_argument("--tenon", default=str(ROOT / "build" / "bin" / "tenon"))
     parser.add_argument("--exports", type=pathlib.Path, default=ROOT / "build" / "interop")
     parser.add_argument("--small", action="store_true", help="only the committed files")
-    parser.add_argument("--only", nargs="*", default=[], help="only programs whose name contains one of these")
+    parser.add_argument("--only", nargs="*", default=[], help="only programs whose names start so: a_mlp, d_")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--totals", help="a file to append \"passed failed\" to")
     options = parser.parse_args()
