@@ -143,15 +143,38 @@ class ProgramVerifier {
     for (const ValueInfo& info : graph.values) {
       check_symbols(info.expr, info.name);
       for (const Sizes* list : {&info.meta.sizes, &info.meta.strides})
-        for (SymInt s : *list) check_symbols(s, info.name);
+        for (SymInt s : *list) {
+          require(!s.is(sym::Kind::real) && !s.is(sym::Kind::rational) && !s.is_boolean_typed(), "the value ",
+                  quoted(info.name), " has the size or stride ", s, ", which is not an integer");
+          check_symbols(s, info.name);
+        }
       check_symbols(info.meta.offset, info.name);
     }
     for (const Node& node : graph.nodes) {
       require(program_.dialect != "ATEN" || !node.op->writes() || node.op->traits.unknown, "the node ",
               quoted(node.origin.name), " (", node.op->target,
               ") writes to its argument; programs of the dialect ATEN must not");
+      if (node.op->traits.control == Control::grad_region) check_region(node, graph);
       for (const Arg& arg : node.args)
         if (auto* subgraph = arg.get<Subgraph>()) check_graph(*subgraph->body);
+    }
+  }
+
+  void check_region(const Node& node, const GraphBody& graph) {
+    const Subgraph* body = node.args.size() >= 2 ? node.args[1].get<Subgraph>() : nullptr;
+    require(body && node.args[0].is<bool>(), "the region ", quoted(node.origin.name),
+            ": expected a truth value and a graph as its first arguments");
+    const Args& inputs = body->body->inputs;
+    require(inputs.size() == node.args.size() - 2, "the region ", quoted(node.origin.name), " gets ",
+            node.args.size() - 2, " values, but its graph has ", inputs.size(), " inputs");
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Value *given = node.args[i + 2].get<Value>(), *input = inputs[i].get<Value>();
+      if (!given || !*given || !input || !*input) continue;
+      const ValueInfo &outer = graph.info(*given), &inner = body->body->info(*input);
+      require(outer.type == inner.type && (outer.type != ValueType::tensor || (outer.meta.dtype == inner.meta.dtype &&
+                                                                               outer.meta.sizes == inner.meta.sizes)),
+              "the region ", quoted(node.origin.name), " gets ", outer.meta, " for the input ", quoted(inner.name),
+              " of its graph, which is ", inner.meta);
     }
   }
 
