@@ -120,6 +120,7 @@ class Functionalizer : public Dispatcher {
     AliasedTensor base = find(*args[0].get<Tensor>());   // a copy: look() may move the table
     MetaCall call(op, args);
     std::vector<IndexMap> maps = op.def->view(call);
+    const auto* known = known_for == &op ? known_metas : nullptr;
     // The op itself is the best way to read its result now, unless the value lies otherwise than the program thinks.
     Tensor value = read(base.handle);
     bool direct = true;
@@ -140,11 +141,14 @@ class Functionalizer : public Dispatcher {
       DispatchScope scope(&tracer);
       for (const IndexMap& map : maps) currents.push_back(read_through(map, value));
     }
+    std::vector<TensorMeta> metas;   // as the file has them, where it does
+    if (known) for (const auto& m : *known) for_each_tensor(m, [&](const TensorMeta& meta) { metas.push_back(meta); });
     std::vector<Tensor> handles;
     for (size_t i = 0; i < maps.size(); ++i) {
       std::vector<step::Step> steps = base.steps;
       steps.insert(steps.end(), maps[i].steps.begin(), maps[i].steps.end());
-      handles.push_back(look(base.memory, std::move(steps), viewed(maps[i], base.handle.meta()), currents[i]));
+      TensorMeta meta = i < metas.size() ? metas[i] : viewed(maps[i], base.handle.meta());
+      handles.push_back(look(base.memory, std::move(steps), meta, currents[i]));
     }
     if (op.schema.returns[0].type.list) return {CallArg(std::move(handles))};
     CallResults out;
@@ -171,7 +175,10 @@ class Functionalizer : public Dispatcher {
     AliasedTensor t = find(target);
     Memory& memory = *t.memory;
     DispatchScope scope(&tracer);
-    if (value.dtype() != target.dtype()) value = to(value, target.dtype());
+    if (value.dtype() != target.dtype()) {
+      bool cuts = is_differentiable(target.dtype()) && !is_differentiable(value.dtype());   // x.lt_(0): its gradient is zero, not absent
+      value = cuts ? Tensor(copy(t.version == memory.version ? t.current : read_through(IndexMap{t.steps}, memory.base), value)) : to(value, target.dtype());
+    }
     if (value.sizes() != target.sizes()) value = expand(value, target.sizes());
     bool stopped = false;
     std::vector<Tensor> bases = {memory.base};

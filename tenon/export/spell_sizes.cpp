@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "tenon/sym/evaluate.h"
 #include "tenon/sym/print.h"
 
 namespace tenon {
@@ -75,9 +76,31 @@ class Speller {
     if (auto found = values_.find(e); found != values_.end()) return found->second;
     if (auto place = places_.find(e); place != places_.end())
       return compute(e, "torch.ops.aten.sym_size.int", "sym_size", {place->second.tensor, place->second.dim});
+    if (e.is_symbol())
+      if (auto solved = solve_for(e)) return *solved;
     require(!e.is_symbol(), "the size ", sym::to_infix(e),
             " is needed as an argument, but no input or result before it has it");
     return compute_parts(e);
+  }
+
+  // A symbol that no size is equal to, from one that it can be solved for: s from a size of 2*s.
+  std::optional<Value> solve_for(SymInt symbol) {
+    for (const auto& [size, place] : places_) {
+      std::vector<SymInt> symbols = sym::symbols_of(size);
+      if (symbols.size() != 1 || !(symbols[0] == symbol)) continue;
+      SymInt known = SymInt::symbol("solved_size");
+      auto solution = sym::solve(size, known, symbol);
+      if (!solution) continue;
+      stands_for_ = {{known, size}};
+      values_[known] = value_of(size);
+      Value v = value_of(solution->value);
+      values_.erase(known);
+      stands_for_.clear();
+      values_[symbol] = v;
+      replay_.graph->info(v).expr = symbol;
+      return v;
+    }
+    return std::nullopt;
   }
 
   Arg part(SymInt e) { return e.is_int() ? Arg(e) : Arg(value_of(e)); }
@@ -118,7 +141,7 @@ class Speller {
     if (auto found = values_.find(e); found != values_.end()) return found->second;
     const Op* op = ops_.find(target);
     expect(op != nullptr, "no operator ", target);
-    Value v = add_value(replay_.graph.body(), {.name = std::string(name), .type = ValueType::integer, .expr = e});
+    Value v = add_value(replay_.graph.body(), {.name = std::string(name), .type = ValueType::integer, .expr = sym::substitute(e, stands_for_)});
     add_node(replay_.graph.body(), {.op = op, .args = std::move(args), .results = {v}});
     values_.emplace(e, v);
     return v;
@@ -129,6 +152,7 @@ class Speller {
   Replay replay_;
   std::unordered_map<SymInt, Value> values_;
   std::unordered_map<SymInt, Place> places_;
+  std::vector<sym::Replacement> stands_for_;   // while a symbol is solved for: the size it is solved from
 };
 
 }  // namespace

@@ -113,6 +113,7 @@ class Replay {
   Arg moved(const Arg& arg) const;      // the argument in terms of the new graph
   NodeId node(const Node& node);        // copies a node, its args moved, new results under the old names
   void outputs();
+  const GraphBody& from() const { return from_; }
 
  private:
   const GraphBody& from_;

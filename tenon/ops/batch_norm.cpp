@@ -141,8 +141,8 @@ Grads forward_rule(Vjp& v, Form f) {
   if (!v.grad(0)) return {};
   bool batch = trains(v, f) || f.running_mean < 0;
   std::vector<bool> mask = {v.needs(0), v.needs(1), v.needs(2)};
-  CallArg mean = f.running_mean >= 0 ? v.arg(at(f.running_mean)) : CallArg(),
-          var = f.running_var >= 0 ? v.arg(at(f.running_var)) : CallArg();
+  // With statistics of the batch the running ones are not needed, and not to be kept: the program updates them.
+  CallArg mean = batch ? CallArg() : v.arg(at(f.running_mean)), var = batch ? CallArg() : v.arg(at(f.running_var));
   Results r = backward(v.grad(0), v[0], v.arg(1), mean, var, v.out(1), v.out(2), batch, v.arg(at(f.eps)), mask);
   return {r[0], r[1], r[2]};
 }

@@ -7,6 +7,7 @@ void retrace(const Node& node, Replay& replay, Tracer& tracer, Dispatcher& dispa
   for (const Arg& a : node.args) args.push_back(tracer.call_arg(replay.moved(a)));
   GradMode grad(node.grad_enabled);
   tracer.origin = &node.origin;
+  auto first = static_cast<NodeId>(tracer.graph().nodes.size());   // of the nodes made for it
   tracer.phase = node.phase;
   CallResults results = dispatcher.call(*node.op, std::move(args));
   tracer.origin = nullptr;
@@ -15,7 +16,15 @@ void retrace(const Node& node, Replay& replay, Tracer& tracer, Dispatcher& dispa
     std::vector<Value> fresh;
     for_each_tensor(results[i], [&](const Tensor& t) { fresh.push_back(tracer.value(t)); });
     size_t next = 0;
-    for_each_tensor(node.results[i], [&](const Value& v) { if (v && next < fresh.size()) replay.map[v.id] = fresh[next++]; });
+    for_each_tensor(node.results[i], [&](const Value& v) {
+      if (!v || next >= fresh.size()) return;
+      Value made = fresh[next++];
+      replay.map[v.id] = made;
+      // What follows was traced with the strides of the node's own results: they are promised on.
+      TensorMeta& meta = tracer.graph().info(made).meta;
+      const TensorMeta& promised = replay.from().info(v).meta;
+      if (tracer.graph().info(made).producer >= first && tracer.graph().info(made).producer != no_id && meta.sizes == promised.sizes) meta.strides = promised.strides;
+    });
   }
 }
 
