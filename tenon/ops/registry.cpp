@@ -131,7 +131,7 @@ const Op* Registry::derive_out(const std::string& name) const {
     std::string_view o = candidate->schema.overload();
     if (stem.empty() ? (o == "default" || (o == "Tensor" && !twin)) : (o == stem || ends_with(o, "_" + stem))) twin = candidate;
   }
-  if (!twin || twin->schema.writes()) return nullptr;
+  if (!twin || twin->schema.writes() || twin->schema.find("layout") >= 0) return nullptr;   // creating ops have no layout then
   for (const SchemaArg& r : twin->schema.returns)
     if (r.type.kind != TypeKind::tensor || r.type.list) return nullptr;
   Op op = *twin;
