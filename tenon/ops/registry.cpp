@@ -129,9 +129,10 @@ const Op* Registry::derive_out(const std::string& name) const {
   const Op* twin = nullptr;
   for (const Op* candidate : overloads->second) {
     std::string_view o = candidate->schema.overload();
-    if (stem.empty() ? (o == "default" || (o == "Tensor" && !twin)) : (o == stem || ends_with(o, "_" + stem))) twin = candidate;
+    if (stem.empty() ? (o == "default" || (o == "Tensor" && !twin)) : (o == stem || (!twin && ends_with(o, "_" + stem)))) twin = candidate;
   }
-  if (!twin || twin->schema.writes() || twin->schema.find("layout") >= 0) return nullptr;   // creating ops have no layout then
+  if (!twin || twin->schema.writes() || twin->schema.returns.size() != 1) return nullptr;   // of several results each has a name of its own
+  if (twin->schema.find("layout") >= 0 || base.find("_backward") != std::string::npos) return nullptr;   // other arguments than the twin's
   for (const SchemaArg& r : twin->schema.returns)
     if (r.type.kind != TypeKind::tensor || r.type.list) return nullptr;
   Op op = *twin;

@@ -17,6 +17,7 @@ Outcome check_decomposition(const Op& op, const Case& recorded);
 bool has_decomposition(const Op& op);
 /// The cotangents pulled back through the call are the recorded gradients; none and zeros are the same.
 Outcome check_gradients(const Op& op, const Case& recorded);
+bool has_gradient_rule(const Op& op);
 /// A program of this one call reads back from its file as it was written.
 Outcome check_round_trip(const Op& op, const Case& recorded, bool through_file);
 

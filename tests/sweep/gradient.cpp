@@ -1,6 +1,7 @@
 #include "tenon/autograd/reverse.h"
 #include "tenon/interp/run_graph.h"
 #include "tenon/ops/convert.h"
+#include "tenon/ops/op_def.h"
 #include "tenon/trace/trace.h"
 #include "tests/sweep/checks.h"
 #include "tests/sweep/compare.h"
@@ -40,6 +41,11 @@ bool all_zero(const Tensor& t) {
 }
 
 }  // namespace
+
+bool has_gradient_rule(const Op& op) {
+  const OpDef* def = op.functional ? op.functional->def : op.def;
+  return def && (def->vjp || def->view || def->decompose || def->for_grad);
+}
 
 Outcome check_gradients(const Op& op, const Case& recorded) {
   const Op& computes = op.functional ? *op.functional : op;

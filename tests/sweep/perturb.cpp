@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "tenon/ops/call.h"
+#include "tenon/ops/known.h"
 #include "tenon/trace/trace.h"
 #include "tests/sweep/compare.h"
 
@@ -24,8 +25,8 @@ std::vector<CallArg> variations(const Tensor& t) {
   if (m.rank() > 0) {
     if (!(m.sizes[0] == SymInt(0))) {   // one dimension less
       TensorMeta less = m;
-      less.sizes = Sizes(m.sizes.begin() + 1, m.sizes.end());
-      less.strides = Sizes(m.strides.begin() + 1, m.strides.end());
+      less.sizes.erase(0);
+      less.strides.erase(0);
       out.emplace_back(t.with_meta(less));
     }
     TensorMeta nothing = m;
@@ -40,8 +41,8 @@ std::vector<CallArg> variations(const Tensor& t) {
     out.emplace_back(zeros_of(m.dtype, {}));
   }
   TensorMeta more = m;
-  more.sizes.insert(more.sizes.begin(), SymInt(1));
-  more.strides.insert(more.strides.begin(), SymInt(1));
+  more.sizes.push_back(1);
+  more.strides.push_back(1);
   out.emplace_back(t.with_meta(more));
   for (DType dtype : {DType::boolean, DType::u8, DType::i32, DType::i64, DType::f16, DType::f32, DType::f64})
     if (dtype != m.dtype) out.emplace_back(zeros_of(dtype, m.sizes));
@@ -71,7 +72,9 @@ std::vector<CallArg> variations(const CallArg& arg) {
     longer.push_back(1);
     out.emplace_back(longer);
     if (sizes->empty()) return out;
-    out.emplace_back(Sizes(sizes->begin(), sizes->end() - 1));
+    Sizes shorter = *sizes;
+    shorter.pop_back();
+    out.emplace_back(shorter);
     for (int64_t value : {int64_t{0}, int64_t{-1}, int64_t{-100}, int64_t{77}, largest, smallest}) {
       Sizes changed = *sizes;
       changed[0] = value;
@@ -133,6 +136,7 @@ Outcome run_one(const Op& op, const CallArgs& args) {
     CallArgs traced;
     for (const CallArg& a : args)
       traced.push_back(map_tensors<Tensor>(a, [&](const Tensor& t) { return t && !t.meta().wrapped_number ? tracer.tensor(add_input(scratch, "x", t.meta())) : t; }));
+    ShapesScope shapes(&scratch.shapes);
     metas = infer_any(op, traced);
   } catch (const Error& e) {
     refused = e.what();

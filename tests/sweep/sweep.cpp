@@ -53,7 +53,7 @@ std::vector<Check> all_checks(const Options& options) {
       {"results", always, [](const Op& op, const Case& c, size_t) { return check_results(op, c); }},
       {"meta", always, [](const Op& op, const Case& c, size_t) { return check_meta(op, c); }},
       {"decomposition", [](const Op& op, const Case&) { return has_decomposition(op); }, [](const Op& op, const Case& c, size_t) { return check_decomposition(op, c); }},
-      {"gradient", [](const Op&, const Case& c) { return c.has_gradients(); }, [](const Op& op, const Case& c, size_t) { return check_gradients(op, c); }},
+      {"gradient", [](const Op& op, const Case& c) { return c.has_gradients() && has_gradient_rule(op); }, [](const Op& op, const Case& c, size_t) { return check_gradients(op, c); }},
       {"round trip", always, [](const Op& op, const Case& c, size_t number) { return check_round_trip(op, c, number == 0); }},
   };
 }
@@ -83,6 +83,16 @@ Outcome guarded(const std::function<Outcome()>& run) {
   }
 }
 
+void print_names(const char* what, const std::vector<std::string>& names) {
+  std::printf("%s: %zu\n", what, names.size());
+  std::string line;
+  for (const std::string& name : names) {
+    if (line.size() + name.size() > 120) std::printf("  %s\n", line.c_str()), line.clear();
+    line += (line.empty() ? "" : " ") + name;
+  }
+  if (!line.empty()) std::printf("  %s\n", line.c_str());
+}
+
 class Sweep {
  public:
   Sweep(const Options& options, const Library& library) : options_(options), library_(library), checks_(all_checks(options)) {}
@@ -98,7 +108,12 @@ class Sweep {
     if (library_.has(op.name())) {
       Recording recording = library_.open(op.name());
       cases = recording.size();
-      for (size_t i = 0; i < cases; ++i) one_case(op, recording[i], i);
+      bool differentiable = false;
+      for (size_t i = 0; i < cases; ++i) {
+        one_case(op, recording[i], i);
+        differentiable |= recording[i].has_gradients();
+      }
+      if (differentiable && !has_gradient_rule(op)) without_gradient_.push_back(op.name());
     }
     ++ops_;
     cases_ += cases;
@@ -116,7 +131,8 @@ class Sweep {
     std::printf("%zu operators, %zu cases, %zu operators failed\n", ops_, cases_, failed_);
     for (const Check& c : checks_) std::printf("  %-13s %6zu cases, %5zu failed, %.1f s\n", c.name, c.cases, c.failures, c.seconds);
     for (const auto& [d, count] : deviating_) std::printf("  %zu cases of %s differ in %s on purpose: %s\n", count, d->op, d->check, d->why);
-    if (!without_schema_.empty()) std::printf("  without PyTorch's schema: %s\n", join(without_schema_, " ").c_str());
+    if (!without_gradient_.empty()) print_names("  without a gradient, which PyTorch has", without_gradient_);
+    if (!without_schema_.empty()) print_names("  without a recorded schema", without_schema_);
     return failed_ == 0;
   }
 
@@ -150,7 +166,7 @@ class Sweep {
   const Library& library_;
   std::vector<Check> checks_;
   std::vector<std::pair<std::string, std::vector<std::string>>> failures_;   // of the op at hand, by check
-  std::vector<std::string> without_schema_;
+  std::vector<std::string> without_schema_, without_gradient_;
   std::map<const Deviation*, size_t> deviating_;   // how many cases
   size_t ops_ = 0, cases_ = 0, failed_ = 0;
 };
@@ -160,16 +176,6 @@ bool wanted(const Options& options, const std::string& name) {
   for (const std::string& part : options.ops)
     if (part.find("::") != std::string::npos ? name == part : name.find(part) != std::string::npos) return true;
   return false;
-}
-
-void print_names(const char* what, const std::vector<std::string>& names) {
-  std::printf("%s: %zu\n", what, names.size());
-  std::string line;
-  for (const std::string& name : names) {
-    if (line.size() + name.size() > 120) std::printf("  %s\n", line.c_str()), line.clear();
-    line += (line.empty() ? "" : " ") + name;
-  }
-  if (!line.empty()) std::printf("  %s\n", line.c_str());
 }
 
 int run(const Options& options) {
