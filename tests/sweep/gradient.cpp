@@ -29,8 +29,10 @@ struct OneCall {
       }));
     }
     tracer.call(op, std::move(traced));
-    for (const Arg& result : graph->nodes.back().results)
+    for (const Arg& result : graph->nodes.back().results) {
+      if (result.is_none()) graph->outputs.emplace_back();
       for_each_tensor(result, [&](const Value& v) { graph->outputs.emplace_back(v); });
+    }
   }
 };
 

@@ -40,7 +40,7 @@ ExportedProgram program_of(const Op& op, const Case& recorded) {
       graph.outputs.emplace_back(v);
       program.signature.outputs.push_back({.arg = v});
     });
-  for (const auto& constraint : graph.shapes.constraints) program.ranges.emplace_back(text(constraint.expr), constraint.range);
+  for (const auto& entry : graph.shapes.ranges.entries()) program.ranges.emplace_back(text(entry.symbol), entry.range);
   ModuleCallSignature signature;
   signature.in = {.type = "builtins.tuple", .context = "null", .children = {tuple_of(graph.inputs.size()), {.type = "builtins.dict", .context = "\"[]\""}}};
   signature.out = tuple_of(graph.outputs.size());
