@@ -23,7 +23,7 @@ std::vector<CallArg> variations(const Tensor& t) {
   std::vector<CallArg> out = {CallArg()};
   const TensorMeta& m = t.meta();
   if (m.rank() > 0) {
-    if (!(m.sizes[0] == SymInt(0))) {   // one dimension less
+    if (!(m.sizes[0] == SymInt(0))) {  // one dimension less
       TensorMeta less = m;
       less.sizes.erase(0);
       less.strides.erase(0);
@@ -46,7 +46,7 @@ std::vector<CallArg> variations(const Tensor& t) {
   out.emplace_back(t.with_meta(more));
   for (DType dtype : {DType::boolean, DType::u8, DType::i32, DType::i64, DType::f16, DType::f32, DType::f64})
     if (dtype != m.dtype) out.emplace_back(zeros_of(dtype, m.sizes));
-  if (m.dtype == DType::i64) {   // indices out of range
+  if (m.dtype == DType::i64) {  // indices out of range
     for (int64_t wrong : {int64_t{-1000}, int64_t{1000}, largest, smallest}) {
       Tensor indices = zeros_of(DType::i64, m.sizes);
       for (int64_t i = 0; i < indices.numel().as_int(); ++i) indices.mutable_data<int64_t>()[i] = wrong;
@@ -59,11 +59,14 @@ std::vector<CallArg> variations(const Tensor& t) {
 std::vector<CallArg> variations(const CallArg& arg) {
   if (auto* t = arg.get<Tensor>()) return *t ? variations(*t) : std::vector<CallArg>{};
   if (arg.is<SymInt>()) return {0, -1, -1000, 1000, largest, smallest, 2.5, CallArg()};
-  if (arg.is<double>()) return {0.0, -1.0, 1e300, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), -3, CallArg()};
+  if (arg.is<double>())
+    return {0.0, -1.0,     1e300, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
+            -3,  CallArg()};
   if (auto* b = arg.get<bool>()) return {!*b};
   if (arg.is<std::string>()) return {"nonsense", ""};
   if (arg.is<DType>()) return {DType::boolean, DType::i64, DType::f16, DType::f64, DType::c64};
-  if (arg.is<MemoryFormat>()) return {MemoryFormat::channels_last, MemoryFormat::preserve, MemoryFormat::channels_last_3d};
+  if (arg.is<MemoryFormat>())
+    return {MemoryFormat::channels_last, MemoryFormat::preserve, MemoryFormat::channels_last_3d};
   std::vector<CallArg> out;
   if (auto* sizes = arg.get<Sizes>()) {
     out.emplace_back(Sizes{});
@@ -120,7 +123,10 @@ bool too_large(const Metas& metas) {
 Outcome differ(const Metas& metas, const CallResults& results) {
   std::vector<TensorMeta> want, got;
   for (const auto& value : metas.values) for_each_tensor(value, [&](const TensorMeta& m) { want.push_back(m); });
-  for (const auto& value : results) for_each_tensor(value, [&](const Tensor& t) { if (t) got.push_back(t.meta()); });
+  for (const auto& value : results)
+    for_each_tensor(value, [&](const Tensor& t) {
+      if (t) got.push_back(t.meta());
+    });
   if (want.size() != got.size()) return text("meta says ", want.size(), " tensors, there are ", got.size());
   for (size_t i = 0; i < want.size(); ++i)
     if (auto wrong = meta_differs(want[i], got[i])) return text("meta and result ", i, ": ", *wrong);
@@ -135,12 +141,12 @@ Outcome run_one(const Op& op, const CallArgs& args) {
     Tracer tracer(scratch);
     CallArgs traced;
     for (const CallArg& a : args)
-      traced.push_back(map_tensors<Tensor>(a, [&](const Tensor& t) { return t && !t.meta().wrapped_number ? tracer.tensor(add_input(scratch, "x", t.meta())) : t; }));
+      traced.push_back(map_tensors<Tensor>(a, [&](const Tensor& t) {
+        return t && !t.meta().wrapped_number ? tracer.tensor(add_input(scratch, "x", t.meta())) : t;
+      }));
     ShapesScope shapes(&scratch.shapes);
     metas = infer_any(op, traced);
-  } catch (const Error& e) {
-    refused = e.what();
-  } catch (const std::exception& e) {
+  } catch (const Error& e) { refused = e.what(); } catch (const std::exception& e) {
     return text("meta: ", e.what());
   }
   if (metas && too_large(*metas)) return std::nullopt;
@@ -149,9 +155,7 @@ Outcome run_one(const Op& op, const CallArgs& args) {
     if (metas && !op.writes()) return differ(*metas, results.values);
     if (!metas && !op.writes()) return text("meta refuses it (", refused, "), but it runs");
   } catch (const Error&) {
-  } catch (const std::exception& e) {
-    return e.what();
-  }
+  } catch (const std::exception& e) { return e.what(); }
   return std::nullopt;
 }
 
