@@ -160,6 +160,14 @@ class Functionalizer : public Dispatcher {
     size_t own = op.functional->schema.args.size();
     CallArgs plain(args.begin(), args.begin() + static_cast<ptrdiff_t>(own));
     CallResults values = call(*op.functional, std::move(plain));
+    if (op.functional->kind == Kind::view) {   // unsqueeze_: the tensor itself looks another way from now on
+      Tensor target = *args[0].get<Tensor>();
+      AliasedTensor now = find(*values[0].get<Tensor>());
+      target.impl()->meta = now.handle.meta();
+      now.handle = target;
+      tensors_[target.impl()] = std::move(now);
+      return {CallArg(target)};
+    }
     CallResults results;
     size_t next = 0;
     for (size_t i = 0; i < op.schema.args.size(); ++i) {

@@ -124,12 +124,16 @@ class Backward {
       if (!reach.through(node)) continue;
       std::vector<Tensor> grads, outs;
       bool any = false;
-      for_each_result(node, [&](Value v) {
-        grads.push_back(grads_[v.id]);
+      auto take = [&](Value v) {
+        if (v && v.id < grads_.size()) any = any || grads_[v.id];
+        grads.push_back(v && v.id < grads_.size() ? std::move(grads_[v.id]) : Tensor());
         outs.push_back(tracer_.tensor(v));
-        any = any || grads_[v.id];
-        grads_[v.id] = Tensor();
-      });
+        if (v && v.id < grads_.size()) grads_[v.id] = Tensor();
+      };
+      for (const Arg& result : node.results) {
+        if (result.is_none()) take({});   // rules count results by the schema
+        for_each_tensor(result, [&](const Value& v) { take(v); });
+      }
       if (!any) continue;
       tracer_.copy_of = static_cast<NodeId>(i);
       tracer_.origin = &node.origin;

@@ -251,7 +251,7 @@ BlockFn pick(Compute operand) {
       if constexpr (kinds != integers) return run<fn, double, std::conditional_t<boolean_result, uint8_t, double>, two>;
       break;
   }
-  fail_internal(Check(false).at, text(name(fn), " of ", name(operand)));
+  fail(name(fn), " is not defined for ", name(operand), " elements; convert them first");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "tenon/ops/create.h"
 #include "tenon/ops/infer.h"
+#include "tenon/ops/known.h"
 #include "tenon/ops/registry.h"
 #include "tenon/ops/view.h"
 
@@ -73,7 +74,10 @@ void register_convert(Registry& ops) {
       .kind = Kind::pointwise,
       .traits = {.takes_numbers = true},
       .meta = [](MetaCall& m) -> Metas {
-        broadcast(m.meta(0).sizes, m.is_tensor(1) ? m.meta(1).sizes : Sizes{}, m);
+        Sizes spread = broadcast(m.meta(0).sizes, m.is_tensor(1) ? m.meta(1).sizes : Sizes{}, m);
+        for (size_t i = 0; i < spread.size(); ++i)
+          m.require(spread.size() == m.meta(0).rank() && !known(sym::ne(spread[i], m.meta(0).sizes[i])).value_or(false), "expected a tensor that fits into ",
+                    m.meta(0), ", got ", m.meta(1));
         TensorMeta out = like(m.meta(0), m.meta(0).sizes);
         out.strides = copied_strides(m.meta(0), {});
         return out;

@@ -8,6 +8,8 @@ thread_local const sym::ShapeEnv* current = nullptr;
 thread_local sym::ShapeEnv* growing = nullptr;  // the same, where symbols may be added
 }  // namespace
 
+sym::ShapeEnv* growing_shapes() { return growing; }
+
 ShapesScope::ShapesScope(const sym::ShapeEnv* shapes) : previous_(current), previous_growing_(growing) {
   current = shapes;
   growing = nullptr;

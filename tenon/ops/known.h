@@ -17,6 +17,9 @@ class ShapesScope {
   sym::ShapeEnv* previous_growing_;
 };
 
+/// What rules on this thread may add symbols to; null where there is none.
+sym::ShapeEnv* growing_shapes();
+
 /// Whether a condition on sizes certainly holds, or certainly fails.
 std::optional<bool> known(sym::Expr condition);
 inline bool surely(sym::Expr condition) { return known(condition).value_or(false); }

@@ -30,13 +30,14 @@ Expr settle(Lower& l, Expr x) { return x.arena ? cast(x, Compute::i64) : loop::c
 }  // namespace
 
 Expr Ref::at(const Index& index) const {
-  expect(index.size() == sizes().size(), lower->op.name(), ": ", index.size(), " indices for a tensor of ", sizes().size(), " dims");
+  lower->require(index.size() == sizes().size(), "expected a tensor of ", index.size(), " dimensions, got one of sizes ", sizes());
   loop::ExprNode node{.fn = loop::Fn::load, .type = loop::compute_of(dtype()), .buffer = id};
   for (Expr i : index) node.args.push_back(settle(*lower, i).id);
   return {&lower->program.arena, lower->program.arena.add(std::move(node))};
 }
 
 Expr Ref::broadcast_at(const Index& index) const {
+  lower->require(sizes().size() <= index.size(), "expected a tensor of at most ", index.size(), " dimensions, got one of sizes ", sizes());
   size_t extra = index.size() - sizes().size();
   Index own;
   for (size_t i = 0; i < sizes().size(); ++i) own.push_back(size(i) == SymInt(1) ? Expr(0) : index[extra + i]);

@@ -127,11 +127,14 @@ const Op* Registry::derive_out(const std::string& name) const {
   if (overloads == by_base_.end()) return nullptr;
   std::string stem = overload == "out" ? "" : overload.substr(0, overload.size() - 4);
   const Op* twin = nullptr;
+  bool ambiguous = false;   // mean.out is of mean.dim, max.out of max.other: these are registered with their family
   for (const Op* candidate : overloads->second) {
     std::string_view o = candidate->schema.overload();
-    if (stem.empty() ? (o == "default" || (o == "Tensor" && !twin)) : (o == stem || ends_with(o, "_" + stem))) twin = candidate;
+    ambiguous |= stem.empty() && (o == "dim" || o == "other");
+    if (stem.empty() ? (o == "default" || (o == "Tensor" && !twin)) : (o == stem || (!twin && ends_with(o, "_" + stem)))) twin = candidate;
   }
-  if (!twin || twin->schema.writes()) return nullptr;
+  if (!twin || ambiguous || twin->schema.writes() || twin->schema.returns.size() != 1) return nullptr;   // of several results each has a name of its own
+  if (twin->schema.find("layout") >= 0 || base.find("_backward") != std::string::npos) return nullptr;   // other arguments than the twin's
   for (const SchemaArg& r : twin->schema.returns)
     if (r.type.kind != TypeKind::tensor || r.type.list) return nullptr;
   Op op = *twin;

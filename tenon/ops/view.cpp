@@ -253,6 +253,7 @@ void register_view(Registry& ops) {
       .view = [](MetaCall&) { return Maps{IndexMap{}}; },
   });
   ops.alias(alias, {"lift_fresh"});
+  ops.in_place(transpose, "transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)");
   ops.add(detach, {
       .schema = "detach(Tensor(a) self) -> Tensor(a)",
       .kind = Kind::view,

@@ -3,6 +3,7 @@
 #include "tenon/ops/create.h"
 #include "tenon/ops/known.h"
 #include "tenon/ops/reduce.h"
+#include "tenon/ops/index.h"
 #include "tenon/ops/registry.h"
 #include "tenon/ops/view.h"
 
@@ -133,6 +134,18 @@ Tensor gather_windows(const step::Unfold& u, const TensorMeta& base, const Tenso
   return call_op(*unfold_backward, {grad, base.sizes, static_cast<int64_t>(u.dim), u.size, u.step});
 }
 
+// The same for a view by strides: the elements of its gradient, added up at the places they were read from.
+Tensor gather_strided(const step::Strided& s, const TensorMeta& base, const Tensor& grad) {
+  Tensor places = full(Sizes{}, s.offset, kw("dtype", DType::i64));
+  for (size_t d = 0; d < s.sizes.size(); ++d) {
+    Sizes shape(s.sizes.size(), SymInt(1));
+    shape[d] = s.sizes[d];
+    places = add(places, mul(view(arange(0, s.sizes[d]), shape), s.strides[d]));
+  }
+  Tensor flat = zeros({count(base.sizes)}, grad);
+  return reshape(index_add(flat, 0, reshape(places, Sizes{count(s.sizes)}), reshape(grad, Sizes{count(s.sizes)})), base.sizes);
+}
+
 Tensor gradient_step(const step::Step& step, const TensorMeta& base, const Tensor& g) {
   if (auto* p = std::get_if<step::Permute>(&step)) return permute(g, inverse(*p));
   if (auto* r = std::get_if<step::Reshape>(&step)) return (void)r, reshape(g, base.sizes);
@@ -145,7 +158,7 @@ Tensor gradient_step(const step::Step& step, const TensorMeta& base, const Tenso
     return diagonal_scatter(zeros(base.sizes, g), g, d->offset, static_cast<int64_t>(d->dim1), static_cast<int64_t>(d->dim2));
   if (auto* u = std::get_if<step::Unfold>(&step)) return gather_windows(*u, base, g);
   if (auto* s = std::get_if<step::Strided>(&step)) {
-    require(!overlaps(step, base), "as_strided: the gradient of a view whose elements overlap is not supported");
+    if (overlaps(step, base)) return gather_strided(*s, base, g);
     return as_strided_scatter(zeros(base.sizes, g), g, s->sizes, s->strides, s->offset);
   }
   if (std::get_if<step::Reinterpret>(&step)) fail("view: a dtype view has no gradient");

@@ -86,7 +86,7 @@ CallResults Tracer::call(const Op& op, CallArgs args) {
 }
 
 Metas infer_any(const Op& op, std::span<const CallArg> args) {
-  if (op.functional && !op.functional->def->view) {   // an in-place form gives its argument back, an out form the tensor it wrote
+  if (op.functional && op.functional->kind != Kind::view) {   // an in-place form gives its argument back, an out form the tensor it wrote
     Metas out;
     for (size_t i = 0; i < op.schema.args.size(); ++i)
       if (op.schema.args[i].writes) out.values.emplace_back(args[i].get<Tensor>()->meta());
@@ -98,6 +98,8 @@ Metas infer_any(const Op& op, std::span<const CallArg> args) {
   require(def && def->decompose, "the operator ", op.name(), " is not supported; tenon ops lists those that are");
   // Trace what it means into a graph of its own; only the results' metas are of interest.
   GraphBody scratch;
+  sym::ShapeEnv* shapes = growing_shapes();   // symbols for sizes that only a run can tell belong to the program
+  if (shapes) scratch.shapes = *shapes;
   Tracer tracer(scratch);
   CallArgs inside;
   for (const CallArg& a : args)
@@ -105,6 +107,7 @@ Metas infer_any(const Op& op, std::span<const CallArg> args) {
   DispatchScope scope(&tracer);
   Build build(op, inside);
   Results results = def->decompose(build);
+  if (shapes) *shapes = scratch.shapes;
   Metas metas;
   for (const CallArg& r : results.values) {
     if (auto* t = r.get<Tensor>(); t && !*t) metas.values.emplace_back();

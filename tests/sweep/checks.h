@@ -1,4 +1,5 @@
-// What is asked of every operator, one function each. A check returns nothing where the case passes, otherwise what is wrong.
+// What is asked of every operator, one function each. A check returns nothing where the case passes, otherwise what is
+// wrong.
 #pragma once
 #include "tests/sweep/recording.h"
 
@@ -12,11 +13,13 @@ Outcome check_schema(const Op& op, const std::string& pytorch);
 Outcome check_results(const Op& op, const Case& recorded);
 /// The results' metas without data are those of the recorded results.
 Outcome check_meta(const Op& op, const Case& recorded);
-/// The op's meaning in other ops gives the recorded results too. `applies` says which ops have one besides their own kernel.
+/// The op's meaning in other ops gives the recorded results too. `applies` says which ops have one besides their own
+/// kernel.
 Outcome check_decomposition(const Op& op, const Case& recorded);
 bool has_decomposition(const Op& op);
 /// The cotangents pulled back through the call are the recorded gradients; none and zeros are the same.
 Outcome check_gradients(const Op& op, const Case& recorded);
+bool has_gradient_rule(const Op& op);
 /// A program of this one call reads back from its file as it was written.
 Outcome check_round_trip(const Op& op, const Case& recorded, bool through_file);
 

@@ -67,7 +67,7 @@ std::vector<double> elements(const Tensor& t) { return elements_as<double>(t); }
 std::optional<std::string> meta_differs(const TensorMeta& got, const TensorMeta& want) {
   bool same = got.dtype == want.dtype && got.rank() == want.rank(), empty = false;
   for (size_t i = 0; same && i < want.rank(); ++i) {
-    same = !got.sizes[i].is_int() || got.sizes[i] == want.sizes[i];   // a size that only the data decides
+    same = !got.sizes[i].is_int() || got.sizes[i] == want.sizes[i];  // a size that only the data decides
     empty |= want.sizes[i] == SymInt(0);
   }
   for (size_t i = 0; same && !empty && i < want.rank(); ++i)
@@ -83,7 +83,8 @@ std::optional<std::string> values_differ(const Tensor& got, const Tensor& exact,
     for (size_t i = 0; i < b.size(); ++i)
       if (a[i] != b[i] && !wrong++) first = i;
     if (!wrong) return std::nullopt;
-    return text(wrong, " of ", b.size(), " elements differ, the first at ", index_text(first, got.sizes()), ": expected ", b[first], ", got ", a[first]);
+    return text(wrong, " of ", b.size(), " elements differ, the first at ", index_text(first, got.sizes()),
+                ": expected ", b[first], ", got ", a[first]);
   }
   std::vector<double> a = elements(got), b = elements(exact);
   double largest = 0;
@@ -102,8 +103,8 @@ std::optional<std::string> values_differ(const Tensor& got, const Tensor& exact,
     worst = std::max(worst, error);
   }
   if (!wrong) return std::nullopt;
-  return text(wrong, " of ", b.size(), " elements differ, the first at ", index_text(first, got.sizes()), ": expected ", b[first], ", got ", a[first],
-              "; largest error ", worst, ", allowed ", allowed);
+  return text(wrong, " of ", b.size(), " elements differ, the first at ", index_text(first, got.sizes()), ": expected ",
+              b[first], ", got ", a[first], "; largest error ", worst, ", allowed ", allowed);
 }
 
 }  // namespace tenon::sweep

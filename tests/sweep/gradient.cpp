@@ -1,6 +1,7 @@
 #include "tenon/autograd/reverse.h"
 #include "tenon/interp/run_graph.h"
 #include "tenon/ops/convert.h"
+#include "tenon/ops/op_def.h"
 #include "tenon/trace/trace.h"
 #include "tests/sweep/checks.h"
 #include "tests/sweep/compare.h"
@@ -11,8 +12,8 @@ namespace {
 /// A graph of one call. Its inputs are the tensors of the call, in order.
 struct OneCall {
   Graph graph;
-  std::vector<Tensor> tensors;          // the real ones
-  std::vector<std::string> names;       // self, tensors[1]
+  std::vector<Tensor> tensors;     // the real ones
+  std::vector<std::string> names;  // self, tensors[1]
   OneCall(const Op& op, std::span<const CallArg> args) {
     Tracer tracer(graph.body());
     CallArgs traced;
@@ -28,8 +29,10 @@ struct OneCall {
       }));
     }
     tracer.call(op, std::move(traced));
-    for (const Arg& result : graph->nodes.back().results)
+    for (const Arg& result : graph->nodes.back().results) {
+      if (result.is_none()) graph->outputs.emplace_back();
       for_each_tensor(result, [&](const Value& v) { graph->outputs.emplace_back(v); });
+    }
   }
 };
 
@@ -41,21 +44,29 @@ bool all_zero(const Tensor& t) {
 
 }  // namespace
 
+bool has_gradient_rule(const Op& op) {
+  const OpDef* def = op.functional ? op.functional->def : op.def;
+  return def && (def->vjp || def->view || def->decompose || def->for_grad);
+}
+
 Outcome check_gradients(const Op& op, const Case& recorded) {
   const Op& computes = op.functional ? *op.functional : op;
   ExpectedGradients want = *recorded.gradients();
   CallArgs args = recorded.arguments(op);
   args.resize(computes.schema.args.size());
   OneCall call(computes, args);
-  // PyTorch leaves the history of a float tensor that a comparison overwrites as it was; nothing depends on it any more.
-  if (op.functional && !is_differentiable(call.graph->info(*call.graph->outputs[0].get<Value>()).meta.dtype)) return std::nullopt;
+  // PyTorch leaves the history of a float tensor that a comparison overwrites as it was; nothing depends on it any
+  // more.
+  if (op.functional && !is_differentiable(call.graph->info(*call.graph->outputs[0].get<Value>()).meta.dtype))
+    return std::nullopt;
 
   std::vector<bool> differentiable;
   for (const std::string& name : call.names) differentiable.push_back(want.wrt.contains(name));
   Graph graph = prepare_for_gradients(call.graph.body(), differentiable);
   std::vector<Value> outputs, cotangents, inputs;
   std::vector<CallArg> values(call.tensors.begin(), call.tensors.end());
-  if (graph->outputs.size() != want.cotangents.size()) return text("expected ", want.cotangents.size(), " results, got ", graph->outputs.size());
+  if (graph->outputs.size() != want.cotangents.size())
+    return text("expected ", want.cotangents.size(), " results, got ", graph->outputs.size());
   for (size_t i = 0; i < want.cotangents.size(); ++i) {
     if (!want.cotangents[i]) continue;
     Value output = *graph->outputs[i].get<Value>();
@@ -88,8 +99,10 @@ Outcome check_gradients(const Op& op, const Case& recorded) {
       return text("of ", call.names[i], ": expected one, got none");
     }
     const TensorMeta& meta = call.tensors[i].meta();
-    if (got.dtype() != meta.dtype || got.sizes() != meta.sizes) return text("of ", call.names[i], ": expected ", make_meta(meta.dtype, meta.sizes), ", got ", got.meta());
-    if (auto wrong = values_differ(got, expected->exact, expected->error)) return text("of ", call.names[i], ": ", *wrong);
+    if (got.dtype() != meta.dtype || got.sizes() != meta.sizes)
+      return text("of ", call.names[i], ": expected ", make_meta(meta.dtype, meta.sizes), ", got ", got.meta());
+    if (auto wrong = values_differ(got, expected->exact, expected->error))
+      return text("of ", call.names[i], ": ", *wrong);
   }
   return std::nullopt;
 }

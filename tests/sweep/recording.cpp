@@ -25,7 +25,8 @@ Sizes ints(Json json) {
 }
 
 MemoryFormat memory_format(Json json) {
-  for (auto format : {MemoryFormat::contiguous, MemoryFormat::channels_last, MemoryFormat::channels_last_3d, MemoryFormat::preserve})
+  for (auto format :
+       {MemoryFormat::contiguous, MemoryFormat::channels_last, MemoryFormat::channels_last_3d, MemoryFormat::preserve})
     if (name(format) == json.as_string()) return format;
   json.fail("an unknown memory format");
 }
@@ -114,7 +115,8 @@ CallArgs Case::arguments(const Op& op) const {
   for (JsonMember member : json_.at("args").members()) names.emplace_back(member.key);
   std::vector<Given> given;
   size_t i = 0;
-  for (JsonMember member : json_.at("args").members()) given.emplace_back(names[i++].c_str(), value(member.value, shared));
+  for (JsonMember member : json_.at("args").members())
+    given.emplace_back(names[i++].c_str(), value(member.value, shared));
   return tenon::bind(op, given);
 }
 
@@ -125,7 +127,8 @@ uint64_t Case::given(const Op& op) const {
   return bits;
 }
 
-Expected Case::expected(Json own, std::optional<Json> reference, std::optional<Json> error, std::optional<Json> alias) const {
+Expected Case::expected(Json own, std::optional<Json> reference, std::optional<Json> error,
+                        std::optional<Json> alias) const {
   Expected out;
   out.meta = meta(own);
   Shared shared;
@@ -133,7 +136,8 @@ Expected Case::expected(Json own, std::optional<Json> reference, std::optional<J
   if (data) {
     TensorMeta stored = meta(*data);
     stored.strides = contiguous_strides(stored.sizes);
-    auto at = static_cast<size_t>(data->at("storage")[0].as_int()), length = static_cast<size_t>(data->at("storage")[1].as_int());
+    auto at = static_cast<size_t>(data->at("storage")[0].as_int()),
+         length = static_cast<size_t>(data->at("storage")[1].as_int());
     auto storage = std::make_shared<Storage>(length);
     if (length) std::memcpy(storage->mutable_data(), bytes_.data() + at, length);
     require_fits(stored, length, "a recorded result");
@@ -162,7 +166,8 @@ std::vector<ExpectedResult> Case::results() const {
       Json list = json.at("tl");
       for (size_t k = 0; k < list.size(); ++k) {
         result.tensors.emplace_back();
-        if (!list[k].is_null()) result.tensors[k] = expected(list[k], item(reference, k), item(error, k), item(alias, k));
+        if (!list[k].is_null())
+          result.tensors[k] = expected(list[k], item(reference, k), item(error, k), item(alias, k));
       }
     } else if (json.is_null()) {
       if (!random()) result.number = CallArg();
@@ -179,7 +184,8 @@ std::map<std::string, Expected> Case::written() const {
   std::map<std::string, Expected> out;
   if (auto written = json_.find("written"))
     for (JsonMember member : written->members())
-      out.emplace(member.key, expected(member.value.at("value"), member.value.given("reference"), member.value.given("error"), std::nullopt));
+      out.emplace(member.key, expected(member.value.at("value"), member.value.given("reference"),
+                                       member.value.given("error"), std::nullopt));
   return out;
 }
 
@@ -187,7 +193,10 @@ std::optional<ExpectedGradients> Case::gradients() const {
   auto grad = json_.find("grad");
   if (!grad) return std::nullopt;
   ExpectedGradients out;
-  auto cotangent = [&](Json json) { out.cotangents.push_back(json.is_null() ? Tensor() : expected(json, std::nullopt, std::nullopt, std::nullopt).exact); };
+  auto cotangent = [&](Json json) {
+    out.cotangents.push_back(json.is_null() ? Tensor()
+                                            : expected(json, std::nullopt, std::nullopt, std::nullopt).exact);
+  };
   for (Json json : grad->at("cotangents").items()) {
     if (json.is_array())
       for (Json one : json.items()) cotangent(one);

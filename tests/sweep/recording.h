@@ -14,22 +14,23 @@ namespace tenon::sweep {
 
 /// A tensor as PyTorch gave it, and what its elements should be.
 struct Expected {
-  TensorMeta meta;               // dtype, sizes and strides of PyTorch's tensor
-  Tensor exact;                  // contiguous, of a float64 run where there was one; none where the elements are not determined
-  std::optional<double> error;   // of PyTorch's own elements against it
-  std::string alias;             // the argument whose storage it shares; empty: none
+  TensorMeta meta;  // dtype, sizes and strides of PyTorch's tensor
+  Tensor exact;     // contiguous, of a float64 run where there was one; none where the elements are not determined
+  std::optional<double> error;  // of PyTorch's own elements against it
+  std::string alias;            // the argument whose storage it shares; empty: none
 };
 
 /// One result: a tensor or none, a list of them, or a number.
 struct ExpectedResult {
   bool is_tensor = false, is_list = false;
-  std::vector<std::optional<Expected>> tensors;   // one where is_tensor
-  std::optional<CallArg> number;                  // nothing where it is not determined
+  std::vector<std::optional<Expected>> tensors;  // one where is_tensor
+  std::optional<CallArg> number;                 // nothing where it is not determined
 };
 
 struct ExpectedGradients {
-  std::vector<Tensor> cotangents;                           // of the flattened tensor results; none where nothing arrives
-  std::map<std::string, std::optional<Expected>> wrt;       // by argument, self or tensors[1]; empty where PyTorch gives none
+  std::vector<Tensor> cotangents;  // of the flattened tensor results; none where nothing arrives
+  std::map<std::string, std::optional<Expected>>
+      wrt;  // by argument, self or tensors[1]; empty where PyTorch gives none
 };
 
 /// One recorded call.
@@ -39,9 +40,9 @@ class Case {
 
   /// The arguments in schema order, in memory of their own: an op may write to them.
   CallArgs arguments(const Op& op) const;
-  uint64_t given(const Op& op) const;   // bit i: argument i was given
+  uint64_t given(const Op& op) const;  // bit i: argument i was given
   std::vector<ExpectedResult> results() const;
-  std::map<std::string, Expected> written() const;   // arguments after the call
+  std::map<std::string, Expected> written() const;  // arguments after the call
   std::optional<ExpectedGradients> gradients() const;
   bool has_gradients() const { return json_.find("grad").has_value(); }
   bool random() const { return json_.at("random").as_bool(); }
@@ -51,7 +52,8 @@ class Case {
   TensorMeta meta(Json json) const;
   Tensor tensor(Json json, Shared& shared) const;
   CallArg value(Json json, Shared& shared) const;
-  Expected expected(Json tensor, std::optional<Json> reference, std::optional<Json> error, std::optional<Json> alias) const;
+  Expected expected(Json tensor, std::optional<Json> reference, std::optional<Json> error,
+                    std::optional<Json> alias) const;
 
   Json json_;
   std::span<const std::byte> bytes_;
@@ -59,7 +61,7 @@ class Case {
 
 /// The cases of one overload.
 struct Recording {
-  std::string name;   // aten::add.Tensor
+  std::string name;  // aten::add.Tensor
   JsonDocument json;
   std::span<const std::byte> bytes;
 
@@ -76,7 +78,7 @@ class Library {
   bool has(const std::string& name) const;
   Recording open(const std::string& name) const;
   std::vector<std::string> schema_names() const;
-  const std::string* schema(const std::string& name) const;   // PyTorch's text; null where it was not recorded
+  const std::string* schema(const std::string& name) const;  // PyTorch's text; null where it was not recorded
 
  private:
   struct Body;

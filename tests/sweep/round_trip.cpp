@@ -11,7 +11,9 @@
 namespace tenon::sweep {
 namespace {
 
-Tree tuple_of(size_t leaves) { return {.type = "builtins.tuple", .context = "null", .children = std::vector<Tree>(leaves)}; }
+Tree tuple_of(size_t leaves) {
+  return {.type = "builtins.tuple", .context = "null", .children = std::vector<Tree>(leaves)};
+}
 
 // A program whose graph is this one call: every tensor is a user input, every result a user output.
 ExportedProgram program_of(const Op& op, const Case& recorded) {
@@ -29,7 +31,7 @@ ExportedProgram program_of(const Op& op, const Case& recorded) {
   tracer.call(op, args);
   Node& node = graph.nodes.back();
   node.given = recorded.given(op);
-  for (size_t i = op.schema.args.size(); i-- > 0;)   // what stands before a positional argument is written too
+  for (size_t i = op.schema.args.size(); i-- > 0;)  // what stands before a positional argument is written too
     if (node.given >> i & 1 && !op.schema.args[i].keyword_only) {
       node.given |= (1ull << i) - 1;
       break;
@@ -40,8 +42,11 @@ ExportedProgram program_of(const Op& op, const Case& recorded) {
       graph.outputs.emplace_back(v);
       program.signature.outputs.push_back({.arg = v});
     });
+  for (const auto& entry : graph.shapes.ranges.entries()) program.ranges.emplace_back(text(entry.symbol), entry.range);
   ModuleCallSignature signature;
-  signature.in = {.type = "builtins.tuple", .context = "null", .children = {tuple_of(graph.inputs.size()), {.type = "builtins.dict", .context = "\"[]\""}}};
+  signature.in = {.type = "builtins.tuple",
+                  .context = "null",
+                  .children = {tuple_of(graph.inputs.size()), {.type = "builtins.dict", .context = "\"[]\""}}};
   signature.out = tuple_of(graph.outputs.size());
   program.module_calls.push_back({"", signature});
   return program;
@@ -62,12 +67,13 @@ Outcome check_round_trip(const Op& op, const Case& recorded, bool through_file) 
   }
   std::string before = to_text(program.graph.body()), after = to_text(back.graph.body());
   if (before != after) return text("written as ", before, " and read as ", after);
-  const Node &a = program.graph->nodes[0], &b = back.graph->nodes[0];
+  const Node &a = program.graph->nodes.back(), &b = back.graph->nodes.back();
   if (a.op != b.op) return text("read as a call of ", b.op->name());
   if (a.given != b.given) return text("the arguments given were ", a.given, " and are read as ", b.given);
   for (size_t i = 0; i < a.args.size(); ++i)
     if (!(a.args[i] == b.args[i]) && to_text(program.graph.body(), a.args[i]) != to_text(back.graph.body(), b.args[i]))
-      return text("argument ", op.schema.args[i].name, " was ", to_text(program.graph.body(), a.args[i]), " and is read as ", to_text(back.graph.body(), b.args[i]));
+      return text("argument ", op.schema.args[i].name, " was ", to_text(program.graph.body(), a.args[i]),
+                  " and is read as ", to_text(back.graph.body(), b.args[i]));
   return std::nullopt;
 }
 
