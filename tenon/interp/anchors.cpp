@@ -40,9 +40,32 @@ struct Runner {
     });
   }
 
+  // An operand lies within its buffer, whatever a program made of it.
+  void check(const Operand& o, std::string_view what) const {
+    const loop::Buffer& b = program.buffers[o.buffer];
+    auto reach = [](const Sizes& sizes, const Sizes& strides) -> int64_t {
+      int64_t last = 0;
+      for (size_t i = 0; i < sizes.size(); ++i) {
+        if (sizes[i].as_int() <= 0) return -1;
+        last += (sizes[i].as_int() - 1) * strides[i].as_int();
+      }
+      return last;
+    };
+    int64_t wanted = reach(o.sizes, o.strides);
+    require(wanted < 0 || (o.offset.as_int() >= 0 && wanted + o.offset.as_int() <= reach(b.sizes, b.strides)), "sizes that do not belong together: ", what,
+            " ", o.sizes, " is read from ", b.dtype, b.sizes);
+  }
+  static void same(SymInt a, SymInt b, std::string_view what) { require(a == b, "sizes that do not belong together: ", what, " is ", a, " and ", b); }
+
   void operator()(const loop::Stage&) const { unreachable(); }
 
   void operator()(const loop::Gemm& g) const {
+    for (auto& [o, what] : {std::pair{&g.a, "the left matrix"}, {&g.b, "the right matrix"}, {&g.out, "the product"}}) check(*o, what);
+    same(g.a.sizes[0], g.out.sizes[0], "the batch");
+    same(g.b.sizes[0], g.out.sizes[0], "the batch");
+    same(g.a.sizes[1], g.out.sizes[1], "the number of rows");
+    same(g.b.sizes[2], g.out.sizes[2], "the number of columns");
+    same(g.a.sizes[2], g.b.sizes[1], "the inner size");
     with(g.out, [&](auto type) {
       using T = decltype(type);
       templates::GemmArgs<T> a;
@@ -79,6 +102,11 @@ struct Runner {
   }
 
   void operator()(const loop::Convolution& c) const {
+    for (auto& [o, what] : {std::pair{&c.x, "the input"}, {&c.w, "the weight"}, {&c.y, "the output"}}) check(*o, what);
+    require(c.groups.as_int() > 0, "a convolution needs at least one group, got ", c.groups);
+    same(c.x.sizes[0], c.y.sizes[0], "the batch of a convolution");
+    same((c.transposed ? c.y : c.x).sizes[1], c.w.sizes[1] * c.groups, "the number of channels times groups");
+    same((c.transposed ? c.x : c.y).sizes[1], c.w.sizes[0], "the number of channels");
     templates::ConvShape s;
     size_t spatial = c.stride.size(), first = 3 - spatial;
     s.batch = c.x.sizes[0].as_int();
@@ -94,6 +122,12 @@ struct Runner {
       s.padding[first + i] = c.padding[i].as_int();
       s.dilation[first + i] = c.dilation[i].as_int();
     }
+    // The kernels trust the output's size: it is the one that the rest gives, up to what output_padding may add.
+    templates::ConvShape computed = s;
+    int64_t extra[3] = {0, 0, 0};
+    for (size_t i = 0; i < c.output_padding.size(); ++i) extra[first + i] = c.output_padding[i].as_int();
+    computed.set_out(extra);
+    for (size_t i = 0; i < 3; ++i) require(computed.out[i] == s.out[i], "sizes that do not belong together: a convolution gives ", computed.out[i], " places where ", s.out[i], " are expected");
     with_float(c.y, [&](auto type) {
       using T = decltype(type);
       switch (c.part) {
@@ -120,6 +154,15 @@ struct Runner {
 
   template <class T, class A>
   templates::AttentionArgs<T> attention_args(const A& a) const {
+    for (auto& [o, what] : {std::pair{&a.q, "query"}, {&a.k, "key"}, {&a.v, "value"}, {&a.out, "the output"}}) check(*o, what);
+    for (size_t i : {size_t{0}, size_t{1}, size_t{2}}) same(a.q.sizes[i], a.out.sizes[i], "a size of query and output");
+    same(a.q.sizes[0], a.k.sizes[0], "the batch of query and key");
+    same(a.k.sizes[0], a.v.sizes[0], "the batch of key and value");
+    same(a.k.sizes[1], a.v.sizes[1], "the number of heads of key and value");
+    same(a.k.sizes[2], a.v.sizes[2], "the length of key and value");
+    same(a.q.sizes[3], a.k.sizes[3], "the width of query and key");
+    same(a.v.sizes[3], a.out.sizes[3], "the width of value and output");
+    require(a.k.sizes[1].as_int() > 0 && a.q.sizes[1].as_int() % a.k.sizes[1].as_int() == 0, "the heads of the query, ", a.q.sizes[1], ", are no multiple of the key's, ", a.k.sizes[1]);
     templates::AttentionArgs<T> args;
     args.batch = a.q.sizes[0].as_int();
     args.heads = a.q.sizes[1].as_int();
@@ -153,6 +196,8 @@ struct Runner {
   void operator()(const loop::AttentionGradient& a) const {
     with_float(a.out, [&](auto type) {
       using T = decltype(type);
+      check(a.grad, "the gradient");
+      for (size_t i = 0; i < 4; ++i) same(a.grad.sizes[i], a.out.sizes[i], "a size of the output and its gradient");
       templates::AttentionGradient<T> g;
       g.out_gradient = heads<const T>(a.grad);
       g.out = heads<const T>(a.out);

@@ -99,8 +99,7 @@ namespace {
 /// Turns the expressions a stage uses into instructions.
 class Compiler {
  public:
-  Compiler(const loop::Program& program, const loop::Stage& stage, size_t loops)
-      : program_(program), loops_(loops), domain_rank_(stage.domain.size()) {}
+  Compiler(const loop::Program& program, std::span<const int64_t> extents) : program_(program), extents_(extents), loops_(extents.size()) {}
 
   uint32_t registers = 0;
   std::vector<Filled> constants;
@@ -138,13 +137,19 @@ class Compiler {
     }
   }
 
-  // The linear offset of an access, where every index is linear.
-  std::optional<Linear> place(std::span<const ExprId> at, const loop::Buffer& buffer) const {
+  // The linear offset of an access, where every index is linear. It is checked here, once, for all that the loops will reach:
+  // operands whose sizes do not belong together are an Error and never touch memory they should not.
+  std::optional<Linear> place(std::span<const ExprId> at, const loop::Buffer& buffer, std::span<const int64_t> extents) const {
     Linear out;
     out.by_loop.resize(loops_, 0);
+    bool runs = std::none_of(extents.begin(), extents.end(), [](int64_t e) { return e == 0; });
     for (size_t d = 0; d < at.size(); ++d) {
       auto index = linear(at[d]);
       if (!index) return std::nullopt;
+      int64_t least = index->base, most = index->base;
+      for (size_t i = 0; i < loops_; ++i) (index->by_loop[i] < 0 ? least : most) += index->by_loop[i] * (extents[i] - 1);
+      require(!runs || (least >= 0 && most < buffer.sizes[d].as_int()), "sizes that do not belong together: dimension ", d, " of ", buffer.name, ", ",
+              buffer.dtype, buffer.sizes, ", would be read or written at ", least < 0 ? least : most);
       int64_t stride = buffer.strides[d].as_int();
       out.base += index->base * stride;
       for (size_t i = 0; i < loops_; ++i) out.by_loop[i] += index->by_loop[i] * stride;
@@ -176,7 +181,7 @@ class Compiler {
         const loop::Buffer& buffer = program_.buffers[n.buffer];
         ins.dtype = buffer.dtype;
         ins.buffer = n.buffer;
-        auto at = n.guard == ~0u ? place(n.args, buffer) : std::nullopt;
+        auto at = n.guard == ~0u ? place(n.args, buffer, extents_) : std::nullopt;
         if (at) {
           ins.kind = Instruction::load;
           ins.at = *at;
@@ -214,8 +219,8 @@ class Compiler {
 
  private:
   const loop::Program& program_;
+  std::span<const int64_t> extents_;
   size_t loops_;
-  size_t domain_rank_;
 };
 
 void fill(const Filled& f, std::byte* reg, int64_t lanes) {
@@ -336,7 +341,7 @@ CompiledStage::CompiledStage(const loop::Program& program, const loop::Stage& st
   for (SymInt e : stage.reduce) s.extents.push_back(e.as_int());
   for (size_t i = 0; i < s.extents.size(); ++i) (i < s.domain_rank ? s.domain : s.reduce) *= s.extents[i];
   s.reduces = !stage.accumulators.empty();
-  Compiler compiler(program, stage, s.extents.size());
+  Compiler compiler(program, s.extents);
   for (const loop::Accumulator& a : stage.accumulators) {
     Reduction r{a.combine, a.type};
     r.value = compiler.compile(a.value, s.inner, {});
@@ -357,7 +362,7 @@ CompiledStage::CompiledStage(const loop::Program& program, const loop::Stage& st
     out.dtype = buffer.dtype;
     out.mode = store.mode;
     out.value = compiler.compile(store.value, s.outer, s.reductions);
-    auto at = store.where == ~0u && store.mode == loop::Mode::set ? compiler.place(store.at, buffer) : std::nullopt;
+    auto at = store.where == ~0u && store.mode == loop::Mode::set ? compiler.place(store.at, buffer, s.extents) : std::nullopt;
     out.linear = at.has_value();
     if (at) out.at = *at;
     else {
