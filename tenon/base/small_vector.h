@@ -11,6 +11,9 @@
 
 namespace tenon {
 
+/// An Error: an index that a list does not have.
+[[noreturn]] void fail_index(size_t index, size_t size);
+
 template <class T, size_t N>
 class SmallVector {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -47,12 +50,13 @@ class SmallVector {
   T* end() { return data() + size_; }
   const T* begin() const { return data(); }
   const T* end() const { return data() + size_; }
-  T& operator[](size_t i) { return data()[i]; }
-  const T& operator[](size_t i) const { return data()[i]; }
-  T& front() { return data()[0]; }
-  const T& front() const { return data()[0]; }
-  T& back() { return data()[size_ - 1]; }
-  const T& back() const { return data()[size_ - 1]; }
+  // Checked: rules of operators index sizes by what a file says, and a file may say anything.
+  T& operator[](size_t i) { return data()[checked(i)]; }
+  const T& operator[](size_t i) const { return data()[checked(i)]; }
+  T& front() { return (*this)[0]; }
+  const T& front() const { return (*this)[0]; }
+  T& back() { return (*this)[size_ - 1]; }
+  const T& back() const { return (*this)[size_ - 1]; }
   operator std::span<const T>() const { return {data(), size_}; }
 
   void push_back(const T& value) {
@@ -60,7 +64,10 @@ class SmallVector {
     reserve(size_ + 1);
     data()[size_++] = copy;
   }
-  void pop_back() { --size_; }
+  void pop_back() {
+    checked(0);
+    --size_;
+  }
   void resize(size_t count, const T& value = T{}) {
     reserve(count);
     for (size_t i = size_; i < count; ++i) data()[i] = value;
@@ -68,12 +75,14 @@ class SmallVector {
   }
   void clear() { size_ = 0; }
   void insert(size_t at, const T& value) {
+    if (at > size_) fail_index(at, size_);
     push_back(value);
     T moved = value;
     for (size_t i = size_ - 1; i > at; --i) data()[i] = data()[i - 1];
     data()[at] = moved;
   }
   void erase(size_t at) {
+    checked(at);
     for (size_t i = at; i + 1 < size_; ++i) data()[i] = data()[i + 1];
     --size_;
   }
@@ -96,6 +105,10 @@ class SmallVector {
   }
 
  private:
+  size_t checked(size_t i) const {
+    if (i >= size_) [[unlikely]] fail_index(i, size_);
+    return i;
+  }
   void append(const T* items, size_t count) {
     reserve(size_ + count);
     if (count) std::memcpy(static_cast<void*>(data() + size_), items, count * sizeof(T));

@@ -8,6 +8,7 @@ using loop::Expr;
 
 Index Index::without(size_t dim) const {
   Index out = *this;
+  if (dim >= size()) fail_index(dim, size());
   out.erase(out.begin() + static_cast<ptrdiff_t>(dim));
   return out;
 }
@@ -18,6 +19,7 @@ Index Index::with(size_t dim, Expr at) const {
 }
 Index Index::inserted(size_t dim, Expr at) const {
   Index out = *this;
+  if (dim > size()) fail_index(dim, size());
   out.insert(out.begin() + static_cast<ptrdiff_t>(dim), at);
   return out;
 }

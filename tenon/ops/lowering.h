@@ -10,12 +10,20 @@ namespace tenon {
 /// Loop indices, or any integer expressions that stand for them.
 struct Index : std::vector<loop::Expr> {
   using std::vector<loop::Expr>::vector;
-  Index drop_last(size_t n = 1) const { return Index(begin(), end() - static_cast<ptrdiff_t>(n)); }
-  Index drop_first(size_t n = 1) const { return Index(begin() + static_cast<ptrdiff_t>(n), end()); }
+  loop::Expr& operator[](size_t i) { return i < size() ? data()[i] : (fail_index(i, size()), data()[0]); }   // checked, as sizes are
+  const loop::Expr& operator[](size_t i) const { return i < size() ? data()[i] : (fail_index(i, size()), data()[0]); }
+  Index drop_last(size_t n = 1) const {
+    if (n > size()) fail_index(n, size());
+    return Index(begin(), end() - static_cast<ptrdiff_t>(n));
+  }
+  Index drop_first(size_t n = 1) const {
+    if (n > size()) fail_index(n, size());
+    return Index(begin() + static_cast<ptrdiff_t>(n), end());
+  }
   Index without(size_t dim) const;
   Index with(size_t dim, loop::Expr at) const;       // replaced
   Index inserted(size_t dim, loop::Expr at) const;
-  loop::Expr last() const { return back(); }
+  loop::Expr last() const { return (*this)[size() - 1]; }
 };
 
 class Lower;

@@ -24,6 +24,7 @@ Tensor Tensor::empty(TensorMeta meta) {
   for (size_t i = 0; i < meta.rank(); ++i) {
     int64_t size = meta.sizes[i].as_int();
     require(size >= 0, "tensor: expected sizes that are not negative, got ", meta.sizes);
+    require(meta.strides[i].as_int() >= 0, "tensor: expected strides that are not negative, got ", meta.strides);
     if (size == 0) any = false;
     else last = sym::checked_add(last, sym::checked_mul(size - 1, meta.strides[i].as_int()));
   }
