@@ -35,6 +35,7 @@ class ProgramVerifier {
       require(!range.is_empty(), "the range of ", quoted(key), " is empty: from ", range.lo, " to ", range.hi);
       ranged_.insert(key);
     }
+    check_hints();
     check_graph(graph_);
   }
 
@@ -178,11 +179,31 @@ class ProgramVerifier {
     }
   }
 
+  void check_hints() {
+    for (const sym::Ranges::Entry& entry : graph_.shapes.ranges.entries()) {
+      auto hint = program_.hints.find(std::string(entry.symbol.name()));
+      if (hint == program_.hints.end()) continue;
+      require(entry.range.contains(hint->second), "the symbol ", quoted(hint->first), " was ", hint->second,
+              " for the example inputs, which its range ", entry.range, " leaves out");
+      hints_.set(entry.symbol, hint->second);
+    }
+  }
+
   void check_symbols(SymInt expr, std::string_view value) {
     if (expr.is_int() || !seen_.insert(expr).second) return;
-    for (SymInt symbol : sym::symbols_of(expr))
+    bool known = expr.is_integer_typed();
+    for (SymInt symbol : sym::symbols_of(expr)) {
       require(!symbol.traits().integer || ranged_.contains(symbol.name()), "the value ", quoted(value),
               " depends on the symbol ", quoted(symbol.name()), ", which has no range in range_constraints");
+      known = known && hints_.find(symbol);
+    }
+    if (!known) return;
+    try {
+      sym::evaluate(expr, hints_);
+    } catch (const Error& error) {
+      fail("the value ", quoted(value), " depends on ", quoted(text(expr)),
+           ", which cannot be computed for the example inputs: ", std::string_view(error.what()));
+    }
   }
 
   const ExportedProgram& program_;
@@ -190,6 +211,7 @@ class ProgramVerifier {
   StringMap state_, constants_;
   std::unordered_set<std::string_view> user_inputs_, parameters_, buffers_, ranged_;
   std::unordered_set<SymInt> seen_;
+  sym::Bindings hints_;  // of the symbols, for the example inputs
 };
 
 }  // namespace

@@ -194,7 +194,10 @@ const char* bad_zip_name(std::string_view name) {
   return nullptr;
 }
 
-bool looks_like_zip(std::span<const std::byte> bytes) { return bytes.size() >= 4 && u32(bytes, 0) == local_sign; }
+// An archive without entries begins with its end record.
+bool looks_like_zip(std::span<const std::byte> bytes) {
+  return bytes.size() >= 4 && (u32(bytes, 0) == local_sign || u32(bytes, 0) == end_sign);
+}
 
 struct ZipArchive::Body {
   std::span<const std::byte> file;

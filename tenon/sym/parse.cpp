@@ -82,6 +82,13 @@ constexpr Function python_functions[] = {
     {"round", Kind::round, 1, 2},
 };
 
+// Methods of tensors that a guard may call, without arguments.
+bool is_question(std::string_view method) {
+  for (std::string_view name : {"size", "stride", "storage_offset", "dim", "numel", "item"})
+    if (method == name) return true;
+  return false;
+}
+
 const Function* find_function(std::span<const Function> in, std::string_view name) {
   for (const Function& f : in)
     if (f.name == name) return &f;
@@ -437,6 +444,8 @@ class Parser {
         return call(f, name, args);
       }
     }
+    if (name != "L" || !lex_.now().is("["))
+      fail("expected an input such as L['x'] or a known function, got ", quoted(name));
     chain();
     return Expr::symbol(lex_.text().substr(start, lex_.last_end() - start));
   }
@@ -448,26 +457,25 @@ class Parser {
     return args[0];
   }
 
-  /// The rest of a source: subscripts, attributes and calls, whose insides are only matched for brackets.
+  /// The rest of a source: attributes, questions to a tensor and constant subscripts.
   void chain() {
-    for (;;) {
+    for (std::string_view attribute;;) {
       if (lex_.accept(".")) {
         if (lex_.now().kind != TokenKind::name) lex_.complain("expected a name after '.'");
+        attribute = lex_.take().text;
+      } else if (lex_.now().is("(")) {
+        if (!is_question(attribute)) lex_.complain("expected size(), stride() or another question to a tensor");
         lex_.take();
-      } else if (lex_.now().is("[") || lex_.now().is("(")) {
-        std::vector<char> open;
-        do {
-          if (lex_.now().kind == TokenKind::end) lex_.complain("a bracket is not closed");
-          count();
-          std::string_view s = lex_.now().kind == TokenKind::sign ? lex_.now().text : std::string_view();
-          if (s == "[" || s == "(" || s == "{") open.push_back(s[0]);
-          if (s == "]" || s == ")" || s == "}") {
-            char wanted = s == "]" ? '[' : s == ")" ? '(' : '{';
-            if (open.back() != wanted) lex_.complain("brackets do not match");
-            open.pop_back();
-          }
-          lex_.take();
-        } while (!open.empty());
+        lex_.expect_sign(")");
+        attribute = {};
+      } else if (lex_.accept("[")) {
+        if (lex_.now().kind != TokenKind::string) lex_.accept("-");
+        if (lex_.now().kind != TokenKind::string && lex_.now().kind != TokenKind::integer)
+          lex_.complain("expected a text or a number as a subscript");
+        count();
+        lex_.take();
+        lex_.expect_sign("]");
+        attribute = {};
       } else {
         return;
       }

@@ -173,14 +173,15 @@ def nodes(files):
                 lambda m: node(m).update(outputs=[]))
     files.model("output_of_wrong_kind", "a tensor result is declared as an integer",
                 lambda m: node(m).update(outputs=[{"as_sym_int": {"as_name": "linear"}}]))
-    for name, target, what in (("unknown", "torch.ops.aten.frobnicate.default", "an operator that does not exist"),
-                               ("unknown_overload", "torch.ops.aten.linear.sideways", "an overload that does not exist"),
-                               ("custom", "torch.ops.mine.thing.default", "a custom operator"),
-                               ("empty", "", "nothing"), ("python", "os.system", "a Python function"),
-                               ("no_overload", "torch.ops.aten.linear", "an operator without overload"),
-                               ("dots", "torch.ops....", "only dots"),
-                               ("cond", "torch.ops.higher_order.cond", "torch.cond")):
-        files.model(f"target_{name}", f"a node calls {what}", put(["graph_module", "graph", "nodes", 0, "target"], target))
+    for name, target, what, verb in (
+            ("unknown", "torch.ops.aten.frobnicate.default", "an operator that does not exist", "operators"),
+            ("unknown_overload", "torch.ops.aten.linear.sideways", "an overload that does not exist", "operators"),
+            ("custom", "torch.ops.mine.thing.default", "a custom operator", "operators"),
+            ("empty", "", "nothing", "all"), ("python", "os.system", "a Python function", "all"),
+            ("no_overload", "torch.ops.aten.linear", "an operator without overload", "all"),
+            ("dots", "torch.ops....", "only dots", "all"),
+            ("cond", "torch.ops.higher_order.cond", "torch.cond", "compute")):
+        files.model(f"target_{name}", f"a node calls {what}", put(["graph_module", "graph", "nodes", 0, "target"], target), verb=verb)
     files.model("target_long", "an operator's name has 200000 letters",
                 put(["graph_module", "graph", "nodes", 0, "target"], "torch.ops.aten." + "a" * 200_000 + ".default"))
     files.model("dtypes_that_do_not_match", "a node multiplies a f32 by an i64 matrix",
@@ -247,8 +248,11 @@ def trees(files):
     files.model("tree_too_many_leaves", "the input tree has two leaves, the program one input", spec(in_spec=inputs(leaf, leaf)))
     files.model("tree_too_few_leaves", "the input tree has no leaf, the program one input", spec(in_spec=inputs()))
     files.model("tree_not_args_and_kwargs", "the input tree is not (args, kwargs)", spec(in_spec=[1, leaf]))
-    files.model("tree_unknown_type", "the output tree has a node of an unknown type",
-                spec(out_spec=[1, branch("mine.Thing", [leaf])]))
+    # PyTorch reads it where such a class is registered; Tenon needs the leaves only.
+    files.model("tree_registered_type", "a node of a class that a user registered is legal",
+                spec(out_spec=[1, branch("mine.Thing", [leaf])]), verdict="good")
+    files.model("tree_type_no_name", "the output tree has a type that is not a name",
+                spec(out_spec=[1, branch("mine.Thing()", [leaf])]))
     files.model("tree_hostile_type", "the output tree names a Python function as its type",
                 spec(out_spec=[1, branch("os.system", [leaf], '"true"')]))
     files.model("tree_output_leaves", "the output tree has two leaves, the program one output",

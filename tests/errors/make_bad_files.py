@@ -1,7 +1,8 @@
 """Makes .pt2 files with one mistake each:  make_bad_files.py OUTDIR
 
 OUTDIR/index.json says of each file: "verdict" ("bad", or "good" where the oddity is legal), "mistake", and "verb": "all", "run"
-(only `run` without --inputs reads it), or "weights" (only verbs that read the bytes of payloads: run, convert, grad).
+(only `run` without --inputs reads it), "weights" (only verbs that read the bytes of payloads: run, convert, grad), "operators"
+(verbs that must know each operator: convert keeps those it does not know) or "compute" (run, grad).
 """
 
 import json

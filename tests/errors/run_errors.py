@@ -16,7 +16,8 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-VERBS = {"all": ("show", "run", "grad", "convert"), "run": ("run",), "weights": ("run", "grad", "convert")}
+VERBS = {"all": ("show", "run", "grad", "convert"), "run": ("run",), "weights": ("run", "grad", "convert"),
+         "operators": ("show", "run", "grad"), "compute": ("run", "grad")}
 SECONDS, KILOBYTES = 10, 1 << 20
 
 

@@ -38,6 +38,14 @@ Array make(std::string dtype, std::vector<int64_t> sizes, std::vector<int64_t> s
 const std::string f32_header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }";
 const std::string two_floats("\0\0\x80\x3f\0\0\0\x40", 8);
 
+TEST(Npy, AnArchiveWithoutArraysIsEmpty) {
+  std::string end_record = "PK\x05\x06" + std::string(18, '\0');
+  std::string path = (std::filesystem::temp_directory_path() / text("tenon_empty_", getpid(), ".npz")).string();
+  write_file_atomically(path, end_record);
+  EXPECT_TRUE(load_arrays(path).empty());
+  std::filesystem::remove(path);
+}
+
 TEST(Npy, ReadsEveryVersion) {
   for (int version : {1, 2, 3}) {
     Array array = read(npy(f32_header, two_floats, version));

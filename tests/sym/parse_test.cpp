@@ -108,6 +108,13 @@ TEST(Guard, PythonOperatorsAndFunctionsAreRead) {
   EXPECT_EQ(parse_guard("L['x'] if L['y'] > 1 else 3"), where(gt(y, 1), x, 3));
 }
 
+TEST(Guard, AnythingButAnInputIsAnError) {
+  EXPECT_THROW(parse_guard("__import__('os').system('true')"), Error);
+  EXPECT_THROW(parse_guard("L[__import__('os').system('true')]"), Error);
+  EXPECT_THROW(parse_guard("L['x'].__class__('y')"), Error);
+  EXPECT_THROW(parse_guard("L['x'].size(0)"), Error);
+}
+
 TEST(Guard, UnmatchedBracketsAreErrors) {
   EXPECT_THROW(parse_guard("L['x'"), Error);
   EXPECT_THROW(parse_guard("L['x')]"), Error);

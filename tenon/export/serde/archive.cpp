@@ -1,5 +1,7 @@
 #include "tenon/export/serde/archive.h"
 
+#include <charconv>
+
 namespace tenon::serde {
 namespace {
 
@@ -51,6 +53,7 @@ void Archive::check_container() {
           quoted(content("archive_format")));
   require(trim(content("archive_version")) == "0", path(), ": expected archive version 0, found ",
           quoted(content("archive_version")), "; the file comes from a newer PyTorch than this Tenon knows");
+  check_zip_version(trim(content(".data/version")));
   if (find("byteorder"))
     require(trim(content("byteorder")) == "little", path(),
             ": expected a file of a little-endian machine, found byte order ", quoted(content("byteorder")));
@@ -69,6 +72,16 @@ void Archive::check_container() {
   }
   if (find(text("data/weights/", model_, ".pt")) && !find(text("data/weights/", model_, "_weights_config.json")))
     fail(path(), ": the file was written by PyTorch 2.8", export_again);
+}
+
+void Archive::check_zip_version(std::string_view version) const {
+  constexpr int64_t newest = 10;  // of the versions that PyTorch itself reads
+  int64_t number = 0;
+  auto [end, error] = std::from_chars(version.data(), version.data() + version.size(), number);
+  require(error == std::errc() && end == version.data() + version.size() && number >= 1, path(),
+          ": expected a number in .data/version, found ", quoted(version));
+  require(number <= newest, path(), ": expected a zip format version from 1 to ", newest, " in .data/version, found ",
+          number, "; the file comes from a newer PyTorch than this Tenon knows");
 }
 
 const ZipEntry& Archive::at(std::string_view name) const {

@@ -32,6 +32,7 @@ class Archive {
  private:
   Archive(std::shared_ptr<const MappedFile> file, ZipArchive zip) : file_(std::move(file)), zip_(std::move(zip)) {}
   void check_container();
+  void check_zip_version(std::string_view version) const;
 
   std::shared_ptr<const MappedFile> file_;
   ZipArchive zip_;

@@ -1,7 +1,6 @@
 #include "tenon/export/serde/graph_reader.h"
 
 #include "tenon/export/serde/codes.h"
-#include "tenon/sym/parse.h"
 
 namespace tenon::serde {
 namespace {
@@ -120,6 +119,29 @@ bool fits(ValueType type, TypeKind slot) {
     case TypeKind::boolean: return type == ValueType::boolean;
     default: return false;
   }
+}
+
+bool is_identifier(std::string_view s) {
+  bool good = !s.empty() && !(s[0] >= '0' && s[0] <= '9');
+  for (char c : s)
+    good = good && (c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'));
+  return good;
+}
+
+// What PyTorch writes: torch.ops.aten.add.Tensor, torch.ops.higher_order.cond, and functions on numbers: _operator.add,
+// math.ceil, torch.sym_max. Whether there is such an operator is another question.
+std::string_view read_target(Json json) {
+  constexpr size_t longest = 500;
+  std::string_view target = json.as_string();
+  json.require(target.size() <= longest, "an operator's name has ", target.size(), " characters; at most ", longest,
+               " are allowed");
+  std::vector<std::string> parts = split(target, '.');
+  bool good = true;
+  for (const std::string& part : parts) good = good && is_identifier(part);
+  if (starts_with(target, "torch.ops.")) good = good && parts.size() == (parts[2] == "higher_order" ? 4u : 5u);
+  else good = good && parts.size() == 2 && (parts[0] == "_operator" || parts[0] == "math" || parts[0] == "torch");
+  json.require(good, "expected an operator such as torch.ops.aten.add.Tensor, found ", quoted(target));
+  return target;
 }
 
 class GraphReader {
@@ -285,7 +307,7 @@ class GraphReader {
 
   void read_node(Json json) {
     Node node;
-    std::string_view target = json.at("target").as_string();
+    std::string_view target = read_target(json.at("target"));
     Json inputs = json.at("inputs");
     Json outputs = json.at("outputs");
     node.op = context_.ops.find(target);
@@ -405,53 +427,7 @@ class GraphReader {
   size_t counts_[6] = {};
 };
 
-SymInt read_expression(Json json, ReadContext& context) {
-  std::string expression(json.at("expr_str").as_string());
-  auto found = context.expressions.find(expression);
-  if (found == context.expressions.end()) {
-    SymInt value;
-    try {
-      value = sym::parse(expression);
-    } catch (const Error& error) { json.fail(error.what()); }
-    found = context.expressions.emplace(std::move(expression), value).first;
-  }
-  if (found->second.is_symbol())
-    if (auto hint = json.given("hint"))
-      if (auto number = hint->given("as_int")) context.hints.emplace(found->second.name(), number->as_int());
-  return found->second;
-}
-
 }  // namespace
-
-SymInt read_symbolic(Json value, ReadContext& context) {
-  auto [key, content] = read_union(value);
-  if (key == "as_int") return content.as_int();
-  if (key == "as_expr") return read_expression(content, context);
-  if (key == "as_float") return SymInt::real(read_float(content));
-  if (key == "as_bool") return SymInt::boolean(content.as_bool());
-  value.fail("expected as_expr or a constant, found ", quoted(key));
-}
-
-TensorMeta read_tensor_meta(Json json, ReadContext& context) {
-  constexpr size_t max_rank = 64;  // PyTorch's own limit
-  TensorMeta meta;
-  meta.dtype = read_dtype(json.at("dtype"));
-  for (Json size : json.at("sizes").items()) {
-    meta.sizes.push_back(read_symbolic(size, context));
-    if (auto number = meta.sizes.back().constant()) size.require(*number >= 0, "a size is negative: ", *number);
-  }
-  for (Json stride : json.at("strides").items()) meta.strides.push_back(read_symbolic(stride, context));
-  json.require(meta.rank() <= max_rank, "a tensor has ", meta.rank(), " dimensions; at most ", max_rank,
-               " are allowed");
-  json.require(meta.strides.size() == meta.rank(), "expected ", meta.rank(), " strides as there are sizes, found ",
-               meta.strides.size());
-  if (auto offset = json.given("storage_offset")) meta.offset = read_symbolic(*offset, context);
-  if (auto offset = meta.offset.constant()) json.require(*offset >= 0, "the storage offset is negative: ", *offset);
-  meta.device = read_device(json.at("device"));
-  meta.layout = read_layout(json.at("layout"));
-  if (auto grad = json.given("requires_grad")) meta.requires_grad = grad->as_bool();
-  return meta;
-}
 
 Arg read_constant(Json json) {
   JsonMember argument = read_union(json);

@@ -1,5 +1,6 @@
 #include "tenon/export/serde/load.h"
 
+#include "tenon/export/check_metas.h"
 #include "tenon/export/serde/archive.h"
 #include "tenon/export/serde/samples.h"
 #include "tenon/export/serde/signature_reader.h"
@@ -34,19 +35,36 @@ void read_ranges(ExportedProgram& program, ReadContext& context, Json ranges) {
   }
 }
 
+void read_dialect(ExportedProgram& program, Json verifiers) {
+  for (Json verifier : verifiers.items()) {
+    std::string_view name = verifier.as_string();
+    verifier.require(name == "ATEN" || name == "TRAINING", "expected the dialect ATEN or TRAINING, found ",
+                     quoted(name), "; export the model with torch.export alone");
+  }
+  if (verifiers.size() > 0) program.dialect = verifiers[0].as_string();
+}
+
+// Guards are kept as text; parsing them here makes sure that none of them is anything but a condition on inputs.
+std::string_view read_guard(Json guard) {
+  try {
+    sym::parse_guard(guard.as_string());
+  } catch (const Error& error) { guard.fail(error.what()); }
+  return guard.as_string();
+}
+
 ExportedProgram read_root(Json root, ReadContext& context) {
   ExportedProgram program;
   read_version(program, root);
-  if (auto verifiers = root.given("verifiers"); verifiers && verifiers->size() > 0)
-    program.dialect = (*verifiers)[0].as_string();
+  if (auto verifiers = root.given("verifiers")) read_dialect(program, *verifiers);
   if (auto ranges = root.given("range_constraints")) read_ranges(program, context, *ranges);
   if (auto guards = root.given("guards_code"))
-    for (Json guard : guards->items()) program.guards.emplace_back(guard.as_string());
+    for (Json guard : guards->items()) program.guards.emplace_back(read_guard(guard));
   if (auto opset = root.given("opset_version"))
     for (JsonMember member : opset->members()) program.opset_version.emplace_back(member.key, member.value.as_int());
 
   Json module = root.at("graph_module");
   program.graph = read_graph(module.at("graph"), context);
+  check_metas(program.graph.body());
   Names names = names_of(program.graph.body());
   program.signature = read_signature(module.at("signature"), program.graph.body(), names);
   program.module_calls = read_module_calls(module.at("module_call_graph"), names);

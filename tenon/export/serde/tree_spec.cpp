@@ -1,6 +1,7 @@
 #include "tenon/export/serde/tree_spec.h"
 
 #include <algorithm>
+#include <cctype>
 #include <string>
 #include <string_view>
 
@@ -51,6 +52,30 @@ bool is_dict(std::string_view type) {
          type == "torch.fx.immutable_collections.immutable_dict";
 }
 
+// Names are never looked up, but convert passes them on to PyTorch. Those of containers, and of classes that users
+// register: a module and the names in it. Of Python's own modules only the containers are registered.
+bool is_type_name(std::string_view type) {
+  for (std::string_view known :
+       {"builtins.tuple", "builtins.list", "builtins.dict", "collections.OrderedDict", "collections.defaultdict",
+        "collections.deque", "collections.namedtuple", "torch.fx.immutable_collections.immutable_list",
+        "torch.fx.immutable_collections.immutable_dict"})
+    if (type == known) return true;
+  constexpr size_t longest = 500;
+  if (type.size() > longest) return false;
+  std::vector<std::string> parts = split(type, '.');
+  for (std::string_view own :
+       {"builtins", "collections", "ctypes", "functools", "importlib", "io", "nt", "operator", "_operator", "os",
+        "pickle", "posix", "runpy", "shutil", "socket", "subprocess", "sys", "types"})
+    if (parts[0] == own) return false;
+  for (const std::string& part : parts) {
+    bool good = !part.empty() && !(part[0] >= '0' && part[0] <= '9');
+    for (char c : part)
+      good = good && (c == '_' || static_cast<unsigned char>(c) >= 0x80 || std::isalnum(static_cast<unsigned char>(c)));
+    if (!good && part != "<locals>") return false;
+  }
+  return true;
+}
+
 // A key as a path shows it: 'a' for text, 3 for a number, Class.member for an enum.
 std::string key_text(Json key) {
   if (key.is_string()) return "'" + std::string(key.as_string()) + "'";
@@ -77,7 +102,8 @@ Tree read(Json spec) {
     return tree;
   }
   tree.type = type.as_string();
-  type.require(!tree.type.empty(), "expected the name of a container type, found an empty text");
+  type.require(is_type_name(tree.type), "expected the name of a container or of a registered class, found ",
+               quoted(tree.type));
   for (Json child : children.items()) tree.children.push_back(read(child));
   append_json(tree.context, context);
   if (is_dict(tree.type)) {
