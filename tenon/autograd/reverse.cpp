@@ -47,6 +47,12 @@ bool gives_differentiable(const GraphBody& graph, const Node& node) {
   return any;
 }
 
+Tensor requiring_grad(const Tensor& t) {
+  TensorMeta meta = t.meta();
+  meta.requires_grad = true;
+  return Tensor(std::move(meta), t.impl()->graph, t.impl()->value);
+}
+
 /// Traces calls; those that gradients flow through and that have no rule are replaced as they come.
 class Preparer : public Dispatcher {
  public:
@@ -63,6 +69,8 @@ class Preparer : public Dispatcher {
       const OpDef* def = op.def;
       DecomposeRule rule = def ? (def->for_grad ? def->for_grad : def->decompose) : nullptr;
       if (rule) {
+        for (CallArg& a : args)   // a rule may choose by what needs a gradient
+          a = map_tensors<Tensor>(a, [&](const Tensor& t) { return t && t.is_traced() && reach[{t.impl()->value}] ? requiring_grad(t) : t; });
         DispatchScope scope(this);
         Build build(op, args);
         return rule(build).values;

@@ -38,8 +38,10 @@ class Speller {
     for_each_tensor(arg, [&](Value v) {
       if (!v) return;
       const ValueInfo& info = replay_.graph->info(v);
-      if (info.type == ValueType::integer && !info.expr.is_int()) values_.try_emplace(info.expr, v);
-      if (info.type != ValueType::tensor) return;
+      if (info.type != ValueType::tensor) {
+        if (is_number(info.type) && !is_constant(info.expr)) values_.try_emplace(info.expr, v);
+        return;
+      }
       for (size_t dim = 0; dim < info.meta.rank(); ++dim)
         if (!info.meta.sizes[dim].is_int())
           places_.try_emplace(info.meta.sizes[dim], Place{v, static_cast<int64_t>(dim)});
@@ -68,8 +70,7 @@ class Speller {
   }
 
   Arg spell_number(SymInt number) {
-    if (number.is_int()) return number;
-    return value_of(number);
+    return part(number);
   }
 
   Value value_of(SymInt e) {
@@ -103,7 +104,18 @@ class Speller {
     return std::nullopt;
   }
 
-  Arg part(SymInt e) { return e.is_int() ? Arg(e) : Arg(value_of(e)); }
+  static bool is_number(ValueType type) {
+    return type == ValueType::integer || type == ValueType::floating || type == ValueType::boolean;
+  }
+  static bool is_constant(SymInt e) {
+    return e.is_int() || e.kind() == sym::Kind::real || e.kind() == sym::Kind::rational || e.kind() == sym::Kind::boolean;
+  }
+
+  Arg part(SymInt e) {
+    if (e.is_int()) return e;
+    if (e.kind() == sym::Kind::boolean) return e == SymInt::boolean(true);
+    return is_constant(e) ? Arg(e.real_value()) : Arg(value_of(e));
+  }
 
   Value compute_parts(SymInt e) {
     auto binary = [&](std::string_view target, std::string_view name, auto join) {
@@ -124,7 +136,30 @@ class Speller {
       expect(last.has_value(), "an operation on one number: ", sym::to_infix(e));
       return *last;
     };
+    auto two = [&](std::string_view target, std::string_view name) { return compute(e, target, name, {part(e.args()[0]), part(e.args()[1])}); };
+    auto one = [&](std::string_view target, std::string_view name) { return compute(e, target, name, {part(e.args()[0])}); };
     switch (e.kind()) {
+      case sym::Kind::true_div:
+      case sym::Kind::float_true_div: return two("_operator.truediv", "sym_truediv");
+      case sym::Kind::float_pow:
+        if (e.args()[1] == SymInt::real(0.5)) return one("torch._sym_sqrt", "sym_sqrt");
+        return two("_operator.pow", "sym_pow");
+      case sym::Kind::to_float: return one("torch.sym_float", "sym_float");
+      case sym::Kind::trunc: return one("math.trunc", "sym_trunc");
+      case sym::Kind::ceil: return one("math.ceil", "sym_ceil");
+      case sym::Kind::floor: return one("math.floor", "sym_floor");
+      case sym::Kind::round: return one("builtins.round", "sym_round");
+      case sym::Kind::eq: return two("_operator.eq", "sym_eq");
+      case sym::Kind::ne: return two("_operator.ne", "sym_ne");
+      case sym::Kind::lt: return two("_operator.lt", "sym_lt");
+      case sym::Kind::le: return two("_operator.le", "sym_le");
+      case sym::Kind::gt: return two("_operator.gt", "sym_gt");
+      case sym::Kind::ge: return two("_operator.ge", "sym_ge");
+      case sym::Kind::logical_not: return one("torch.sym_not", "sym_not");
+      case sym::Kind::logical_and:
+        return binary("_operator.and_", "sym_and", [](SymInt a, SymInt b) { return sym::logical_and(a, b); });
+      case sym::Kind::logical_or:
+        return binary("_operator.or_", "sym_or", [](SymInt a, SymInt b) { return sym::logical_or(a, b); });
       case sym::Kind::add: return binary("_operator.add", "sym_add", [](SymInt a, SymInt b) { return a + b; });
       case sym::Kind::mul: return binary("_operator.mul", "sym_mul", [](SymInt a, SymInt b) { return a * b; });
       case sym::Kind::floor_div:
@@ -141,7 +176,8 @@ class Speller {
     if (auto found = values_.find(e); found != values_.end()) return found->second;
     const Op* op = ops_.find(target);
     expect(op != nullptr, "no operator ", target);
-    Value v = add_value(replay_.graph.body(), {.name = std::string(name), .type = ValueType::integer, .expr = sym::substitute(e, stands_for_)});
+    ValueType type = e.is_boolean_typed() ? ValueType::boolean : e.is_integer_typed() ? ValueType::integer : ValueType::floating;
+    Value v = add_value(replay_.graph.body(), {.name = std::string(name), .type = type, .expr = sym::substitute(e, stands_for_)});
     add_node(replay_.graph.body(), {.op = op, .args = std::move(args), .results = {v}});
     values_.emplace(e, v);
     return v;

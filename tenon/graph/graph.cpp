@@ -1,5 +1,9 @@
 #include "tenon/graph/graph.h"
 
+#include <unordered_map>
+
+#include "tenon/sym/evaluate.h"
+
 namespace tenon {
 
 Graph Graph::copy() const {
@@ -84,14 +88,55 @@ void Replay::outputs() {
   for (const Arg& output : from_.outputs) graph->outputs.push_back(moved(output));
 }
 
+namespace {
+
+template <class F>
+void for_each_symbol(const Arg& arg, F&& f) {
+  auto each = [&](SymInt e) {
+    if (!e.is_int())
+      for (SymInt s : sym::symbols_of(e)) f(s);
+  };
+  if (auto* e = arg.get<SymInt>()) each(*e);
+  else if (auto* sizes = arg.get<Sizes>()) for (SymInt e : *sizes) each(e);
+  else if (auto* items = arg.get<Arg::Items>()) for (const Arg& item : *items) for_each_symbol(item, f);
+}
+
+/// Symbols that stand for what a node finds in its data (item, nonzero), each with the node that tells its value.
+std::unordered_map<SymInt, size_t> symbols_from_data(const GraphBody& graph) {
+  std::unordered_map<SymInt, size_t> found;
+  auto meet = [&](const Arg& arg, size_t node) {
+    for_each_tensor(arg, [&](const Value& v) {
+      if (!v) return;
+      const ValueInfo& info = graph.info(v);
+      Sizes exprs = info.type == ValueType::tensor ? info.meta.sizes : Sizes{info.expr};
+      for (SymInt e : exprs)
+        for_each_symbol(Arg(e), [&](SymInt s) { found.try_emplace(s, node); });
+    });
+  };
+  for (const Arg& input : graph.inputs) meet(input, graph.nodes.size());
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    for (const Arg& result : graph.nodes[i].results) meet(result, i);
+  std::erase_if(found, [&](const auto& entry) { return entry.second == graph.nodes.size(); });
+  return found;
+}
+
+}  // namespace
+
 Graph remove_dead_code(Graph graph) {
   const GraphBody& body = graph.body();
+  std::unordered_map<SymInt, size_t> origins = symbols_from_data(body);
   std::vector<bool> needed(body.values.size()), keep(body.nodes.size());
-  auto need = [&](const Arg& arg) { for_each_tensor(arg, [&](const Value& v) { if (v) needed[v.id] = true; }); };
+  auto need = [&](const Arg& arg) {
+    for_each_tensor(arg, [&](const Value& v) { if (v) needed[v.id] = true; });
+    if (!origins.empty())
+      for_each_symbol(arg, [&](SymInt s) {
+        if (auto at = origins.find(s); at != origins.end()) keep[at->second] = true;
+      });
+  };
   for (const Arg& output : body.outputs) need(output);
   for (size_t i = body.nodes.size(); i-- > 0;) {
     const Node& node = body.nodes[i];
-    bool live = node.op->traits.asserts || node.op->writes() || node.op->traits.unknown;
+    bool live = keep[i] || node.op->traits.asserts || node.op->writes() || node.op->traits.unknown;
     for_each_result(node, [&](Value v) { live = live || needed[v.id]; });
     keep[i] = live;
     if (live) for (const Arg& arg : node.args) need(arg);

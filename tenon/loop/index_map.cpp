@@ -9,6 +9,8 @@ namespace tenon {
 std::optional<Sizes> view_strides(const Sizes& base_sizes, const Sizes& base_strides, const Sizes& sizes) {
   for (SymInt size : base_sizes)
     if (size == SymInt(0)) return contiguous_strides(sizes);
+  // Dense memory may be cut up anew in any way; that symbolic sizes multiply to the same number is for the run to check.
+  if (!(count(base_sizes).is_int() && count(sizes).is_int()) && base_strides == contiguous_strides(base_sizes)) return contiguous_strides(sizes);
   Sizes strides(sizes.size(), SymInt(1));
   // Walk both shapes from the right; a run of base dims that lie densely behind each other may be cut up anew.
   size_t next = sizes.size();

@@ -1,6 +1,47 @@
 #include "tenon/trace/retrace.h"
 
+#include <optional>
+
+#include "tenon/ops/registry.h"
+#include "tenon/ops/view.h"
+
 namespace tenon {
+namespace {
+
+/// The dimensions of a dense tensor from the outermost in memory to the innermost, those of size 1 left out.
+std::optional<std::vector<size_t>> memory_order(const TensorMeta& meta) {
+  std::vector<size_t> order;
+  SymInt expected = 1;
+  std::vector<bool> taken(meta.rank());
+  for (size_t d = 0; d < meta.rank(); ++d) taken[d] = meta.sizes[d] == SymInt(1);
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (size_t d = meta.rank(); d-- > 0 && !progress;) {
+      if (taken[d] || !(meta.strides[d] == expected)) continue;
+      taken[d] = progress = true;
+      expected = expected * meta.sizes[d];
+      order.insert(order.begin(), d);
+    }
+  }
+  for (bool t : taken)
+    if (!t) return std::nullopt;
+  return order;
+}
+
+/// The same elements, laid out in the order of memory that was promised.
+Tensor laid_out(const Tensor& t, const std::vector<size_t>& order) {
+  Sizes outer, back(t.rank(), SymInt(0));
+  std::vector<bool> named(t.rank());
+  for (size_t d : order) named[d] = true;
+  for (size_t d = 0; d < t.rank(); ++d)
+    if (!named[d]) outer.push_back(static_cast<int64_t>(d));
+  for (size_t d : order) outer.push_back(static_cast<int64_t>(d));
+  for (size_t i = 0; i < outer.size(); ++i) back[static_cast<size_t>(outer[i].as_int())] = static_cast<int64_t>(i);
+  static const Op& clone = *registry().find("aten::clone");
+  return permute(call_op(clone, {permute(t, outer), MemoryFormat::contiguous}), back);
+}
+
+}  // namespace
 
 void retrace(const Node& node, Replay& replay, Tracer& tracer, Dispatcher& dispatcher) {
   CallArgs args;
@@ -20,10 +61,16 @@ void retrace(const Node& node, Replay& replay, Tracer& tracer, Dispatcher& dispa
       if (!v || next >= fresh.size()) return;
       Value made = fresh[next++];
       replay.map[v.id] = made;
-      // What follows was traced with the strides of the node's own results: they are promised on.
-      TensorMeta& meta = tracer.graph().info(made).meta;
+      // What follows was traced with the strides of the node's own results: they are promised on, and kept where they matter.
       const TensorMeta& promised = replay.from().info(v).meta;
-      if (tracer.graph().info(made).producer >= first && tracer.graph().info(made).producer != no_id && meta.sizes == promised.sizes) meta.strides = promised.strides;
+      const ValueInfo& info = tracer.graph().info(made);
+      if (info.producer < first || info.producer == no_id || info.meta.sizes != promised.sizes) return;
+      auto wanted = memory_order(promised), got = memory_order(info.meta);
+      if (wanted && got && *wanted != *got) {
+        DispatchScope scope(&dispatcher);
+        replay.map[v.id] = made = tracer.value(laid_out(tracer.tensor(made), *wanted));
+      }
+      tracer.graph().info(made).meta.strides = promised.strides;
     });
   }
 }

@@ -67,7 +67,8 @@ CallResults Tracer::call(const Op& op, CallArgs args) {
   size_t which = 0;
   for (const auto& meta : metas.values) {
     if (auto* size = meta.get<SymInt>()) {   // a number
-      Value v = add_value(graph_, {.name = base, .type = ValueType::integer, .expr = *size});
+      ValueType type = size->is_boolean_typed() ? ValueType::boolean : size->is_integer_typed() ? ValueType::integer : ValueType::floating;
+      Value v = add_value(graph_, {.name = base, .type = type, .expr = *size});
       node.results.emplace_back(v);
       results.emplace_back(*size);
     } else {

@@ -93,22 +93,34 @@ bool is_joint(const ExportedProgram& program) {
   });
 }
 
-// Symbols that stand as a size of an input that was given.
+// Symbols that stand as a number that was given or as a size of an input that was, or that such a size can be solved for.
 sym::Bindings bound_symbols(const std::vector<UserInput>& inputs, const std::vector<CallArg>& arguments) {
   sym::Bindings bindings;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Tensor* given = arguments[i].get<Tensor>();
-    if (!inputs[i].info || !given || inputs[i].info->type != ValueType::tensor) continue;
-    const Sizes& sizes = inputs[i].info->meta.sizes;
-    for (size_t d = 0; d < sizes.size() && d < given->rank(); ++d)
-      if (sizes[d].is_symbol() && !bindings.find(sizes[d])) bindings.set(sizes[d], given->sizes()[d].as_int());
+    if (!inputs[i].info || !given) continue;
+    const ValueInfo& info = *inputs[i].info;
+    if (info.type == ValueType::integer && given->rank() == 0 && !is_floating(given->dtype()) && info.expr.is_symbol())
+      bindings.set(info.expr, scalar_integer(*given));
+    if (info.type != ValueType::tensor) continue;
+    for (size_t d = 0; d < info.meta.rank() && d < given->rank(); ++d) {
+      std::vector<SymInt> symbols = sym::symbols_of(info.meta.sizes[d]);
+      if (symbols.size() != 1 || bindings.find(symbols[0])) continue;
+      auto solved = sym::solve(info.meta.sizes[d], given->sizes()[d], symbols[0]);
+      if (solved && solved->value.is_int()) bindings.set(symbols[0], solved->value.as_int());
+    }
   }
   return bindings;
 }
 
-Tensor ones(const TensorMeta& wanted, const sym::Bindings& bindings) {
+Tensor ones(const std::string& name, const TensorMeta& wanted, const sym::Bindings& bindings) {
   Sizes sizes;
-  for (SymInt size : wanted.sizes) sizes.push_back(sym::evaluate(size, bindings));
+  for (SymInt size : wanted.sizes) {
+    for (SymInt symbol : sym::symbols_of(size))
+      require(bindings.find(symbol).has_value(), "the cotangent ", name, ", ", wanted, ", has to be given: its size ", symbol,
+              " is known only when the program has run");
+    sizes.push_back(sym::evaluate(size, bindings));
+  }
   Tensor out = Tensor::empty(wanted.dtype, sizes);
   auto fill = [&](auto value) { std::fill_n(out.mutable_data<decltype(value)>(), elements(out), value); };
   switch (wanted.dtype) {
@@ -221,7 +233,7 @@ std::vector<CallArg> arguments_from(const ExportedProgram& program, const std::v
   }
   if (!cotangents.empty()) {
     sym::Bindings bindings = bound_symbols(inputs, out);
-    for (size_t i : cotangents) out[i] = ones(inputs[i].info->meta, bindings);
+    for (size_t i : cotangents) out[i] = ones(inputs[i].spec->name, inputs[i].info->meta, bindings);
   }
   return out;
 }
