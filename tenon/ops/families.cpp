@@ -13,6 +13,7 @@ void register_families(Registry& ops) {
   register_convert(ops);
   register_create(ops);
   register_create_more(ops);
+  register_distance(ops);
   register_elementwise(ops);
   register_elementwise_pairs(ops);
   register_fill(ops);
@@ -33,6 +34,7 @@ void register_families(Registry& ops) {
   register_random(ops);
   register_random_distributions(ops);
   register_rearrange(ops);
+  register_recurrent(ops);
   register_reduce(ops);
   register_scan(ops);
   register_scatter(ops);

@@ -476,6 +476,20 @@ void register_products(Registry& ops) {
                            return one(out);
                          },
                  });
+  ops.add({
+      .schema = "chain_matmul(Tensor[] matrices) -> Tensor",
+      .kind = Kind::composite,
+      .traits = {.may_alias = true},
+      .decompose =
+          [](Build& b) {
+            std::vector<Tensor> matrices = b.tensors(0);
+            b.require(!matrices.empty(), "expected at least one matrix, got none");
+            for (const Tensor& m : matrices) b.require(m.rank() == 2, "expected matrices, got ", m.meta());
+            Tensor out = matrices[0];
+            for (size_t i = 1; i < matrices.size(); ++i) out = mm(out, matrices[i]);
+            return one(out);
+          },
+  });
 }
 
 }  // namespace tenon

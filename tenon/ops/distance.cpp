@@ -1,0 +1,232 @@
+// Norms of matrices, distances, cross products, grids of affine maps and membership: composites over other families.
+#include <cmath>
+#include <limits>
+
+#include "tenon/ops/arithmetic.h"
+#include "tenon/ops/convert.h"
+#include "tenon/ops/create.h"
+#include "tenon/ops/families.h"
+#include "tenon/ops/logic.h"
+#include "tenon/ops/matmul.h"
+#include "tenon/ops/reduce.h"
+#include "tenon/ops/registry.h"
+#include "tenon/ops/shape.h"
+#include "tenon/ops/statistics.h"
+#include "tenon/ops/view.h"
+
+namespace tenon {
+namespace {
+
+Results one(Tensor t) { return {{CallArg(std::move(t))}}; }
+
+int64_t wrapped_dim(const ArgsView& call, SymInt dim, size_t rank) {
+  int64_t d = dim.is_int() ? dim.as_int() : 0, n = static_cast<int64_t>(rank);
+  call.require(d >= -n && d < n, "expected a dimension from ", -n, " to ", n - 1, ", got ", dim);
+  return d < 0 ? d + n : d;
+}
+
+Tensor in_dtype(const ArgsView& b, const Tensor& x, size_t at) {
+  Tensor t = b.dtype(at) ? to(x, *b.dtype(at)) : x;
+  b.require(is_floating(t.dtype()), "expected a floating point tensor, got ", t.meta());
+  return t;
+}
+
+// The largest or smallest sum of magnitudes over rows (ord inf) or columns (ord 1).
+Results matrix_norm(const ArgsView& b, const Tensor& x, double ord, const Sizes& dims, bool keepdim) {
+  b.require(dims.size() == 2, "expected two dimensions, got ", dims);
+  b.require(x.rank() >= 2, "expected a matrix, got ", x.meta());
+  int64_t rows = wrapped_dim(b, dims[0], x.rank()), columns = wrapped_dim(b, dims[1], x.rank());
+  b.require(rows != columns, "expected two different dimensions, got ", dims);
+  b.require(std::abs(ord) != 2, "the norms 2, -2 and nuc need singular values, which are not supported yet");
+  b.require(std::abs(ord) == 1 || std::isinf(ord), "expected the order 1, -1, inf, -inf, fro, nuc, 2 or -2, got ", ord);
+  int64_t first = std::isinf(ord) ? columns : rows, second = std::isinf(ord) ? rows : columns;
+  Tensor sums = sum(abs(x), Sizes{first}, true);
+  Tensor extreme = ord > 0 ? amax(sums, Sizes{second}, true) : amin(sums, Sizes{second}, true);
+  if (keepdim) return one(extreme);
+  Tensor less = squeeze_dim(extreme, std::max(rows, columns));
+  return squeeze_dim(less, std::min(rows, columns));
+}
+
+Results named_matrix_norm(const ArgsView& b, const Tensor& x, const std::string& ord, const Sizes& dims, bool keepdim) {
+  b.require(ord != "nuc", "the norms 2, -2 and nuc need singular values, which are not supported yet");
+  b.require(ord == "fro", "expected the order fro or nuc, got ", quoted(ord));
+  b.require(dims.size() == 2 && x.rank() >= 2, "expected a matrix and two dimensions, got ", x.meta(), " and ", dims);
+  return linalg_vector_norm(x, 2, dims, keepdim);
+}
+
+Sizes both_dims(const ArgsView& b, const Tensor& x, size_t dims) {
+  if (b.given(dims)) return b.ints(dims);
+  b.require(x.rank() == 2, "expected a matrix where no dimensions are given, got ", x.meta());
+  return {0, 1};
+}
+
+// Numbers from -1 to 1: the middles of pixels, or their outer corners' where align_corners.
+Tensor pixel_places(const Tensor& like, SymInt count, bool align_corners) {
+  if (count == SymInt(1)) return zeros(Sizes{1}, like);
+  static const Op& linspace = *registry().find("aten::linspace");
+  Tensor line = call_op(linspace, {-1.0, 1.0, count, like.dtype(), CallArg(), like.meta().device, CallArg()});
+  if (align_corners || !count.is_int()) return line;
+  double n = static_cast<double>(count.as_int());
+  return line * ((n - 1) / n);
+}
+
+Results affine_grid(Build& b) {
+  Tensor theta = b[0];
+  Sizes sizes = b.ints(1);
+  bool flat = sizes.size() == 4;
+  b.require(flat || sizes.size() == 5, "expected 4 or 5 sizes, got ", sizes);
+  size_t axes = sizes.size() - 2;
+  b.require(theta.rank() == 3 && theta.size(1) == SymInt(static_cast<int64_t>(axes)) &&
+                theta.size(2) == SymInt(static_cast<int64_t>(axes + 1)) && theta.size(0) == sizes[0],
+            "expected theta of sizes [", sizes[0], ", ", axes, ", ", axes + 1, "], got ", theta.meta());
+  Sizes space;
+  for (size_t d = 2; d < sizes.size(); ++d) space.push_back(sizes[d]);
+  for (SymInt s : space) b.require(s.is_int(), "expected constant sizes of the grid, got ", sizes);
+  std::vector<Tensor> columns;  // the innermost axis first, then a column of ones
+  for (size_t a = 0; a < axes; ++a) {
+    size_t d = axes - 1 - a;
+    Tensor line = pixel_places(theta, space[d], b.flag(2));
+    Sizes shape(axes, SymInt(1));
+    shape[d] = space[d];
+    columns.push_back(expand(reshape(line, shape), space));
+  }
+  static const Op& ones = *registry().find("aten::ones");
+  columns.push_back(call_op(ones, {space, theta.dtype(), CallArg(), theta.meta().device, CallArg()}));
+  Tensor base = reshape(stack(columns, -1), Sizes{1, count(space), static_cast<int64_t>(axes + 1)});
+  Tensor grid =
+      bmm(expand(base, Sizes{sizes[0], count(space), static_cast<int64_t>(axes + 1)}), transpose(theta, 1, 2));
+  Sizes out = {sizes[0]};
+  for (SymInt s : space) out.push_back(s);
+  out.push_back(static_cast<int64_t>(axes));
+  return one(reshape(grid, out));
+}
+
+Results cross_product(const ArgsView& b, const Tensor& x, const Tensor& y, int64_t dim) {
+  static const Op& roll = *registry().find("aten::roll");
+  static const Op& together = *registry().find("aten::broadcast_tensors");
+  b.require(x.rank() == y.rank(), "expected tensors of equally many dimensions, got ", x.meta(), " and ", y.meta());
+  int64_t d = wrapped_dim(b, dim, x.rank());
+  b.require(x.size(static_cast<int>(d)) == SymInt(3) && y.size(static_cast<int>(d)) == SymInt(3), "expected dimension ",
+            dim, " of size 3, got ", x.meta(), " and ", y.meta());
+  std::vector<Tensor> both = Results(call_op(together, {CallArg(std::vector<Tensor>{x, y})})).list();
+  auto turned = [&](const Tensor& t, int64_t by) { return Tensor(call_op(roll, {t, Sizes{by}, Sizes{d}})); };
+  return one(turned(both[0], -1) * turned(both[1], -2) - turned(both[0], -2) * turned(both[1], -1));
+}
+
+Results membership(const Tensor& elements, const Tensor& among, bool invert) {
+  Tensor found = any_dim(eq(unsqueeze(elements, -1), reshape(among, Sizes{among.numel()})), -1);
+  return invert ? one(logical_not(found)) : one(found);
+}
+
+}  // namespace
+
+void register_distance(Registry& ops) {
+  ops.add({
+      .schema = "linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? "
+                "dtype=None) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return matrix_norm(b, in_dtype(b, b[0], 4), b.number(1), b.ints(2), b.flag(3)); },
+  });
+  ops.add({
+      .schema = "linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, -1], bool keepdim=False, *, "
+                "ScalarType? "
+                "dtype=None) -> Tensor",
+      .kind = Kind::composite,
+      .decompose =
+          [](Build& b) { return named_matrix_norm(b, in_dtype(b, b[0], 4), b.string(1), b.ints(2), b.flag(3)); },
+  });
+  ops.add({
+      .schema = "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
+                "dtype=None) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) -> Results {
+        Tensor x = in_dtype(b, b[0], 4);
+        size_t named = b.given(2) ? b.ints(2).size() : 0;
+        if (!b.given(1)) return linalg_vector_norm(x, 2, b.arg(2), b.flag(3));
+        if (named == 1 || (!b.given(2) && x.rank() == 1)) return linalg_vector_norm(x, b.arg(1), b.arg(2), b.flag(3));
+        return matrix_norm(b, x, b.number(1), both_dims(b, x, 2), b.flag(3));
+      },
+  });
+  ops.add({
+      .schema = "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
+                "dtype=None) -> Tensor",
+      .kind = Kind::composite,
+      .decompose =
+          [](Build& b) {
+            Tensor x = in_dtype(b, b[0], 4);
+            return named_matrix_norm(b, x, b.string(1), both_dims(b, x, 2), b.flag(3));
+          },
+  });
+  ops.add({
+      .schema = "cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) -> Results {
+        b.require(b[0].rank() >= 2 && b[1].rank() >= 2, "expected tensors of at least 2 dimensions, got ", b[0].meta(),
+                  " and ", b[1].meta());
+        b.require(is_floating(b[0].dtype()) && is_floating(b[1].dtype()), "expected floating point tensors, got ",
+                  b[0].meta(), " and ", b[1].meta());
+        b.require(b[0].size(-1) == b[1].size(-1), "the sizes of the points differ: ", b[0].meta(), " and ",
+                  b[1].meta());
+        b.require(b.number(2) >= 0, "expected an order p of at least 0, got ", b.number(2));
+        return linalg_vector_norm(Tensor(unsqueeze(b[0], -2)) - Tensor(unsqueeze(b[1], -3)), b.number(2), Sizes{-1});
+      },
+  });
+  ops.add({
+      .schema = "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return cross_product(b, b[0], b[1], b.constant(2)); },
+  });
+  ops.add({
+      .schema = "cross(Tensor self, Tensor other, int? dim=None) -> Tensor",
+      .kind = Kind::composite,
+      .decompose =
+          [](Build& b) {
+            if (b.given(2)) return cross_product(b, b[0], b[1], b.constant(2));
+            int64_t dim = 0, rank = static_cast<int64_t>(b[0].rank());
+            while (dim < rank && !(b[0].size(static_cast<int>(dim)) == SymInt(3))) ++dim;
+            b.require(dim < rank, "expected a dimension of size 3, got ", b[0].meta());
+            return cross_product(b, b[0], b[1], dim);
+          },
+  });
+  ops.add({
+      .schema = "affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = affine_grid,
+  });
+  ops.add({
+      .schema = "isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool "
+                "invert=False) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return membership(b[0], b[1], b.flag(3)); },
+  });
+  ops.add({
+      .schema = "isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool "
+                "invert=False) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) -> Results { return b.flag(3) ? ne(b[0], b.arg(1)) : eq(b[0], b.arg(1)); },
+  });
+  ops.add({
+      .schema = "isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool "
+                "invert=False) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) -> Results {
+        Tensor found = any_dim(eq(reshape(b[1], Sizes{b[1].numel()}), b.arg(0)), 0);
+        return b.flag(3) ? logical_not(found) : one(found);
+      },
+  });
+#define TENON_TRUTH(name, of)                                                                   \
+  ops.add({                                                                                     \
+      .schema = name "(Tensor self) -> Tensor",                                                 \
+      .kind = Kind::composite,                                                                  \
+      .decompose = [](Build& b) -> Results {                                                    \
+        static const Op& reduce = *registry().find(of);                                         \
+        b.require(b[0].dtype() == DType::boolean, "expected a bool tensor, got ", b[0].meta()); \
+        return call_op(reduce, {b[0]});                                                         \
+      },                                                                                        \
+  })
+  TENON_TRUTH("_is_all_true", "aten::all");
+  TENON_TRUTH("_is_any_true", "aten::any");
+#undef TENON_TRUTH
+}
+
+}  // namespace tenon
