@@ -61,8 +61,9 @@ std::string show(const ExportedProgram& program, const ShowOptions& options) {
       TrainingProgram halves = split(make_joint(functionalize(program), options.of, options.wrt));
       return "forward:\n" + labelled(halves.forward.graph.body(), halves.forward.convention) + "\nbackward:\n" +
              to_text(
-                 halves.backward.graph.body(), [&](const GraphBody&, size_t i) { return to_text(halves.backward.convention.inputs[i]); },
-                 [&](const GraphBody&, size_t i) {   // gradients are of the forward's inputs
+                 halves.backward.graph.body(),
+                 [&](const GraphBody&, size_t i) { return to_text(halves.backward.convention.inputs[i]); },
+                 [&](const GraphBody&, size_t i) {  // gradients are of the forward's inputs
                    return to_text(halves.backward.convention.outputs[i], halves.forward.convention);
                  });
     }

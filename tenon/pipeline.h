@@ -14,7 +14,7 @@ std::optional<StageName> stage_named(std::string_view name);
 
 struct ShowOptions {
   StageName after = StageName::read;
-  size_t of = 0;     // joint, partition
+  size_t of = 0;  // joint, partition
   Wrt wrt;
 };
 
@@ -25,7 +25,8 @@ std::vector<std::string> missing_operators(const ExportedProgram& program);
 /// The program after a stage, as text.
 std::string show(const ExportedProgram& program, const ShowOptions& options);
 /// Runs it: inputs as flattened user arguments. A file that tenon grad wrote gives its gradients.
-RunResult run_program(const ExportedProgram& program, const std::vector<CallArg>& inputs, const RunOptions& options = {});
+RunResult run_program(const ExportedProgram& program, const std::vector<CallArg>& inputs,
+                      const RunOptions& options = {});
 /// The joint program of user output `of`, as a program that can be written to a file.
 ExportedProgram differentiate(const ExportedProgram& program, size_t of, const Wrt& wrt);
 

@@ -20,28 +20,28 @@ constexpr size_t no_input = ~size_t{0};
 
 /// What several tensors look at. A write makes a new version of its base.
 struct Memory {
-  Tensor base;               // the current contents, a value of the new graph
+  Tensor base;  // the current contents, a value of the new graph
   uint64_t version = 0;
-  size_t input = no_input;   // the graph input that it belongs to
+  size_t input = no_input;  // the graph input that it belongs to
   bool may_carry_gradient = true;
 };
 
 /// A tensor of the program: a way of looking at a memory.
 struct AliasedTensor {
-  Tensor handle;                     // kept alive: it is the key
-  std::shared_ptr<Memory> memory;    // shared by all tensors that look at it
-  std::vector<step::Step> steps;     // from the base
-  Tensor current;                    // its value in the new graph, good for `version`
+  Tensor handle;                   // kept alive: it is the key
+  std::shared_ptr<Memory> memory;  // shared by all tensors that look at it
+  std::vector<step::Step> steps;   // from the base
+  Tensor current;                  // its value in the new graph, good for `version`
   uint64_t version = 0;
 };
 
-/// Replays a program that writes and aliases as one that does not. Tensors that rules and nodes see are handles with the metas of
-/// the original program, so that questions about strides are answered as PyTorch answers them.
+/// Replays a program that writes and aliases as one that does not. Tensors that rules and nodes see are handles with
+/// the metas of the original program, so that questions about strides are answered as PyTorch answers them.
 class Functionalizer : public Dispatcher {
  public:
   explicit Functionalizer(GraphBody& graph) : tracer(graph) {}
   Tracer tracer;
-  const std::vector<BasicArg<TensorMeta>>* known_metas = nullptr;   // of the results of the node being replayed
+  const std::vector<BasicArg<TensorMeta>>* known_metas = nullptr;  // of the results of the node being replayed
   const Op* known_for = nullptr;
 
   CallResults call(const Op& op, CallArgs args) override {
@@ -117,7 +117,7 @@ class Functionalizer : public Dispatcher {
   }
 
   CallResults view_call(const Op& op, const CallArgs& args) {
-    AliasedTensor base = find(*args[0].get<Tensor>());   // a copy: look() may move the table
+    AliasedTensor base = find(*args[0].get<Tensor>());  // a copy: look() may move the table
     MetaCall call(op, args);
     std::vector<IndexMap> maps = op.def->view(call);
     const auto* known = known_for == &op ? known_metas : nullptr;
@@ -127,8 +127,10 @@ class Functionalizer : public Dispatcher {
     for (const IndexMap& map : maps) {
       TensorMeta m = value.meta();
       for (const step::Step& s : map.steps) {
-        if (auto* r = std::get_if<step::Reshape>(&s)) direct = direct && view_strides(m.sizes, m.strides, r->sizes).has_value();
-        if (std::holds_alternative<step::Strided>(s)) direct = direct && value.meta().strides == base.handle.meta().strides;
+        if (auto* r = std::get_if<step::Reshape>(&s))
+          direct = direct && view_strides(m.sizes, m.strides, r->sizes).has_value();
+        if (std::holds_alternative<step::Strided>(s))
+          direct = direct && value.meta().strides == base.handle.meta().strides;
         if (!direct) break;
         m = viewed(s, m);
       }
@@ -141,8 +143,9 @@ class Functionalizer : public Dispatcher {
       DispatchScope scope(&tracer);
       for (const IndexMap& map : maps) currents.push_back(read_through(map, value));
     }
-    std::vector<TensorMeta> metas;   // as the file has them, where it does
-    if (known) for (const auto& m : *known) for_each_tensor(m, [&](const TensorMeta& meta) { metas.push_back(meta); });
+    std::vector<TensorMeta> metas;  // as the file has them, where it does
+    if (known)
+      for (const auto& m : *known) for_each_tensor(m, [&](const TensorMeta& meta) { metas.push_back(meta); });
     std::vector<Tensor> handles;
     for (size_t i = 0; i < maps.size(); ++i) {
       std::vector<step::Step> steps = base.steps;
@@ -160,7 +163,7 @@ class Functionalizer : public Dispatcher {
     size_t own = op.functional->schema.args.size();
     CallArgs plain(args.begin(), args.begin() + static_cast<ptrdiff_t>(own));
     CallResults values = call(*op.functional, std::move(plain));
-    if (op.functional->kind == Kind::view) {   // unsqueeze_: the tensor itself looks another way from now on
+    if (op.functional->kind == Kind::view) {  // unsqueeze_: the tensor itself looks another way from now on
       Tensor target = *args[0].get<Tensor>();
       AliasedTensor now = find(*values[0].get<Tensor>());
       target.impl()->meta = now.handle.meta();
@@ -184,8 +187,11 @@ class Functionalizer : public Dispatcher {
     Memory& memory = *t.memory;
     DispatchScope scope(&tracer);
     if (value.dtype() != target.dtype()) {
-      bool cuts = is_differentiable(target.dtype()) && !is_differentiable(value.dtype());   // x.lt_(0): its gradient is zero, not absent
-      value = cuts ? Tensor(copy(t.version == memory.version ? t.current : read_through(IndexMap{t.steps}, memory.base), value)) : to(value, target.dtype());
+      bool cuts = is_differentiable(target.dtype()) &&
+                  !is_differentiable(value.dtype());  // x.lt_(0): its gradient is zero, not absent
+      value = cuts ? Tensor(copy(t.version == memory.version ? t.current : read_through(IndexMap{t.steps}, memory.base),
+                                 value))
+                   : to(value, target.dtype());
     }
     if (value.sizes() != target.sizes()) value = expand(value, target.sizes());
     bool stopped = false;
@@ -196,7 +202,8 @@ class Functionalizer : public Dispatcher {
     }
     Tensor updated = value;
     for (size_t i = t.steps.size(); i-- > 0;) updated = write_through(t.steps[i], bases[i], updated);
-    if ((!grad_enabled() || stopped) && memory.may_carry_gradient) {   // hidden from autograd: the old value's gradient stays
+    if ((!grad_enabled() || stopped) &&
+        memory.may_carry_gradient) {  // hidden from autograd: the old value's gradient stays
       GradMode on(true);
       updated = overlay(memory.base, updated);
     }
@@ -221,15 +228,16 @@ InputMeaning meaning_of(const InputSpec& spec, size_t& leaf) {
     case InputKind::buffer: return input::Buffer{{spec.target}, spec.persistent};
     case InputKind::constant_tensor: return input::Constant{spec.target};
     case InputKind::user_input: return input::User{leaf++, spec.name};
-    case InputKind::custom_object: fail("input ", spec.name, " is a custom object (", spec.target, "), which is not supported");
+    case InputKind::custom_object:
+      fail("input ", spec.name, " is a custom object (", spec.target, "), which is not supported");
     case InputKind::token: fail("input ", spec.name, " is an effect token, which is not supported yet");
   }
   unreachable();
 }
 
 bool same_tensor(const Tensor& a, const Tensor& b) {
-  return a && b && a.storage() == b.storage() && a.meta().offset == b.meta().offset && a.sizes() == b.sizes() && a.strides() == b.strides() &&
-         a.dtype() == b.dtype() && a.storage()->size() > 0;
+  return a && b && a.storage() == b.storage() && a.meta().offset == b.meta().offset && a.sizes() == b.sizes() &&
+         a.strides() == b.strides() && a.dtype() == b.dtype() && a.storage()->size() > 0;
 }
 
 std::vector<BasicArg<TensorMeta>> metas_of(const GraphBody& graph, const Node& node) {
@@ -249,9 +257,9 @@ namespace {
 
 /// Inputs over one storage, with their places in it.
 struct Sharing {
-  std::vector<size_t> inputs;        // of the signature
-  std::vector<TensorMeta> places;    // constant sizes, strides and offset
-  int64_t elements = 0;              // of the storage
+  std::vector<size_t> inputs;      // of the signature
+  std::vector<TensorMeta> places;  // constant sizes, strides and offset
+  int64_t elements = 0;            // of the storage
 };
 
 std::vector<Sharing> sharings_of(const ExportedProgram& program, const std::vector<CallArg>& user_inputs) {
@@ -275,7 +283,7 @@ std::vector<Sharing> sharings_of(const ExportedProgram& program, const std::vect
     auto [at, fresh] = by_storage.try_emplace(t.storage().get(), out.size());
     if (fresh) out.emplace_back();
     Sharing& s = out[at->second];
-    if (!s.inputs.empty() && s.places[0].dtype != t.dtype()) continue;   // seen as two dtypes: not one memory to us
+    if (!s.inputs.empty() && s.places[0].dtype != t.dtype()) continue;  // seen as two dtypes: not one memory to us
     s.inputs.push_back(input);
     s.places.push_back(t.meta());
     s.elements = static_cast<int64_t>(t.storage()->size() / item_size(t.dtype()));
@@ -285,7 +293,8 @@ std::vector<Sharing> sharings_of(const ExportedProgram& program, const std::vect
 }
 
 // Makes the tensors of a sharing look at one memory. Its first contents are put together from theirs.
-void share(const Sharing& sharing, const GraphBody& from, Functionalizer& functionalizer, std::vector<CallArg>& values) {
+void share(const Sharing& sharing, const GraphBody& from, Functionalizer& functionalizer,
+           std::vector<CallArg>& values) {
   auto memory = std::make_shared<Memory>();
   Tensor first;
   {
@@ -308,13 +317,15 @@ void share(const Sharing& sharing, const GraphBody& from, Functionalizer& functi
     if (!v || !values[v->id].is<Tensor>()) continue;
     const TensorMeta& place = sharing.places[k];
     const Tensor& own = *values[v->id].get<Tensor>();
-    values[v->id] = functionalizer.look(memory, {step::Strided{place.sizes, place.strides, place.offset}}, own.meta(), functionalizer.read(own));
+    values[v->id] = functionalizer.look(memory, {step::Strided{place.sizes, place.strides, place.offset}}, own.meta(),
+                                        functionalizer.read(own));
   }
 }
 
 /// `written[k]` tells of sharing k whether the program writes to a tensor of it.
-FunctionalProgram functionalized(const ExportedProgram& program, const GraphBody& from, const std::vector<Sharing>& sharings,
-                                 const std::vector<Sharing>& candidates, std::vector<bool>& written) {
+FunctionalProgram functionalized(const ExportedProgram& program, const GraphBody& from,
+                                 const std::vector<Sharing>& sharings, const std::vector<Sharing>& candidates,
+                                 std::vector<bool>& written) {
   FunctionalProgram out;
   GraphBody& graph = out.graph.body();
   CallingConvention& convention = out.convention;
@@ -323,14 +334,14 @@ FunctionalProgram functionalized(const ExportedProgram& program, const GraphBody
   convention.out = program.out_tree();
 
   Functionalizer functionalizer(graph);
-  std::vector<CallArg> values(from.values.size());   // handles, or numbers
-  std::vector<Tensor> state;                         // per input of the new graph: the tensor it holds, for finding equal ones
-  std::vector<size_t> own_input(from.inputs.size(), no_input);   // signature -> input of the new graph
+  std::vector<CallArg> values(from.values.size());  // handles, or numbers
+  std::vector<Tensor> state;  // per input of the new graph: the tensor it holds, for finding equal ones
+  std::vector<size_t> own_input(from.inputs.size(), no_input);  // signature -> input of the new graph
   size_t leaf = 0;
   for (size_t i = 0; i < from.inputs.size(); ++i) {
     const InputSpec& spec = program.signature.inputs[i];
     const Value* v = from.inputs[i].get<Value>();
-    if (!v) {   // an argument specialised to a constant
+    if (!v) {  // an argument specialised to a constant
       convention.user_inputs.push_back(map_tensors<Tensor>(from.inputs[i], [](const Value&) { return Tensor(); }));
       convention.user_names.push_back(spec.name);
       ++leaf;
@@ -343,14 +354,16 @@ FunctionalProgram functionalized(const ExportedProgram& program, const GraphBody
     }
     const ValueInfo& info = from.info(*v);
     Tensor held = is_state(meaning) ? program.tensor_of(spec) : Tensor();
-    size_t same = no_input;   // parameters and buffers that are one tensor are one input
+    size_t same = no_input;  // parameters and buffers that are one tensor are one input
     for (size_t k = 0; held && k < state.size() && same == no_input; ++k)
       if (same_tensor(state[k], held) && convention.inputs[k].index() == meaning.index()) same = k;
     if (same != no_input) {
       if (auto* p = std::get_if<input::Parameter>(&convention.inputs[same])) p->names.push_back(spec.target);
       else if (auto* b = std::get_if<input::Buffer>(&convention.inputs[same])) b->names.push_back(spec.target);
       for (size_t k = 0; k < i; ++k)
-        if (const Value* other = from.inputs[k].get<Value>(); other && same_tensor(program.tensor_of(program.signature.inputs[k]), held)) values[v->id] = values[other->id];
+        if (const Value* other = from.inputs[k].get<Value>();
+            other && same_tensor(program.tensor_of(program.signature.inputs[k]), held))
+          values[v->id] = values[other->id];
       continue;
     }
     ValueInfo fresh = info;
@@ -387,7 +400,9 @@ FunctionalProgram functionalized(const ExportedProgram& program, const GraphBody
       CallArgs args;
       for (const Arg& a : node.args) {
         if (auto* v = a.get<Value>()) args.push_back(*v ? values[v->id] : CallArg());
-        else args.push_back(map_tensors<Tensor>(a, [&](const Value& v) { return v ? *values[v.id].get<Tensor>() : Tensor(); }));
+        else
+          args.push_back(
+              map_tensors<Tensor>(a, [&](const Value& v) { return v ? *values[v.id].get<Tensor>() : Tensor(); }));
       }
       std::vector<BasicArg<TensorMeta>> metas = metas_of(from, node);
       GradMode grad(node.grad_enabled);
@@ -401,7 +416,8 @@ FunctionalProgram functionalized(const ExportedProgram& program, const GraphBody
         if (auto* v = node.results[i].get<Value>(); v && *v) values[v->id] = results[i];
         else if (auto* list = node.results[i].get<std::vector<Value>>()) {
           auto* tensors = results[i].get<std::vector<Tensor>>();
-          expect(tensors && tensors->size() == list->size(), node.op->name(), " gave another number of tensors than its node has results");
+          expect(tensors && tensors->size() == list->size(), node.op->name(),
+                 " gave another number of tensors than its node has results");
           for (size_t k = 0; k < list->size(); ++k) values[(*list)[k].id] = CallArg((*tensors)[k]);
         }
       }
@@ -418,7 +434,8 @@ FunctionalProgram functionalized(const ExportedProgram& program, const GraphBody
     auto* t = v ? values[v->id].get<Tensor>() : nullptr;
     return t && functionalizer.find(*t).memory->version > 0;
   };
-  for (const Sharing& candidate : candidates) written.push_back(std::any_of(candidate.inputs.begin(), candidate.inputs.end(), is_written));
+  for (const Sharing& candidate : candidates)
+    written.push_back(std::any_of(candidate.inputs.begin(), candidate.inputs.end(), is_written));
   std::vector<bool> emitted(graph.inputs.size());
   for (size_t i = 0; i < from.inputs.size(); ++i) {
     if (!is_written(i)) continue;
@@ -430,7 +447,7 @@ FunctionalProgram functionalized(const ExportedProgram& program, const GraphBody
   }
 
   size_t result = 0;
-  std::vector<std::pair<Memory*, size_t>> seen;   // memories of earlier results
+  std::vector<std::pair<Memory*, size_t>> seen;  // memories of earlier results
   for (size_t i = 0; i < from.outputs.size(); ++i) {
     const OutputSpec& spec = program.signature.outputs[i];
     const Arg& output = from.outputs[i];
@@ -440,14 +457,22 @@ FunctionalProgram functionalized(const ExportedProgram& program, const GraphBody
     switch (spec.kind) {
       case OutputKind::buffer_mutation:
       case OutputKind::parameter_mutation:
-      case OutputKind::user_input_mutation: {   // a functional (ATEN) program says so itself
+      case OutputKind::user_input_mutation: {  // a functional (ATEN) program says so itself
         size_t target = no_input;
         for (size_t k = 0; k < convention.inputs.size(); ++k) {
           const InputMeaning& m = convention.inputs[k];
-          auto named = [&](const std::vector<std::string>& names) { return std::find(names.begin(), names.end(), spec.target) != names.end(); };
-          if (auto* b = std::get_if<input::Buffer>(&m); b && spec.kind == OutputKind::buffer_mutation && named(b->names)) target = k;
-          if (auto* p = std::get_if<input::Parameter>(&m); p && spec.kind == OutputKind::parameter_mutation && named(p->names)) target = k;
-          if (auto* u = std::get_if<input::User>(&m); u && spec.kind == OutputKind::user_input_mutation && u->name == spec.target) target = k;
+          auto named = [&](const std::vector<std::string>& names) {
+            return std::find(names.begin(), names.end(), spec.target) != names.end();
+          };
+          if (auto* b = std::get_if<input::Buffer>(&m);
+              b && spec.kind == OutputKind::buffer_mutation && named(b->names))
+            target = k;
+          if (auto* p = std::get_if<input::Parameter>(&m);
+              p && spec.kind == OutputKind::parameter_mutation && named(p->names))
+            target = k;
+          if (auto* u = std::get_if<input::User>(&m);
+              u && spec.kind == OutputKind::user_input_mutation && u->name == spec.target)
+            target = k;
         }
         require(target != no_input && tensor, "output ", i, " updates ", quoted(spec.target), ", which is no input");
         emit_output(functionalizer.read(*tensor), output::Updated{target});
@@ -458,10 +483,13 @@ FunctionalProgram functionalized(const ExportedProgram& program, const GraphBody
         size_t target = no_input;
         for (size_t k = 0; k < convention.inputs.size(); ++k) {
           const InputMeaning& m = convention.inputs[k];
-          if (auto* p = std::get_if<input::Parameter>(&m); p && std::find(p->names.begin(), p->names.end(), spec.target) != p->names.end()) target = k;
+          if (auto* p = std::get_if<input::Parameter>(&m);
+              p && std::find(p->names.begin(), p->names.end(), spec.target) != p->names.end())
+            target = k;
           if (auto* u = std::get_if<input::User>(&m); u && u->name == spec.target) target = k;
         }
-        require(target != no_input && tensor, "output ", i, " is the gradient of ", quoted(spec.target), ", which is no input");
+        require(target != no_input && tensor, "output ", i, " is the gradient of ", quoted(spec.target),
+                ", which is no input");
         emit_output(functionalizer.read(*tensor), output::Gradient{target});
         continue;
       }
@@ -497,7 +525,7 @@ FunctionalProgram functionalized(const ExportedProgram& program, const GraphBody
 }  // namespace
 
 FunctionalProgram functionalize(const ExportedProgram& program, const std::vector<CallArg>& user_inputs) {
-  interp::install();   // rules may compute with real numbers while they are traced
+  interp::install();  // rules may compute with real numbers while they are traced
   Graph source = normalise(program.graph.body());
   std::vector<Sharing> sharings = sharings_of(program, user_inputs);
   std::vector<bool> written;

@@ -6,15 +6,16 @@
 namespace tenon {
 
 struct FunctionalProgram {
-  Graph graph;                    // no writes, no aliasing between values that matters
-  CallingConvention convention;   // what every input and output means
+  Graph graph;                   // no writes, no aliasing between values that matters
+  CallingConvention convention;  // what every input and output means
 };
 
-/// Views become reads of a base, writes become new versions of it, mutated inputs and buffers become Updated outputs; random ops
-/// take an explicit key. The program is normalised first. Unknown operators are listed, all of them, in one Error.
+/// Views become reads of a base, writes become new versions of it, mutated inputs and buffers become Updated outputs;
+/// random ops take an explicit key. The program is normalised first. Unknown operators are listed, all of them, in one
+/// Error.
 ///
-/// State that shares storage, and of which some is written, is one memory: every tensor over it gets the update. The same for user
-/// inputs, where `user_inputs` (flattened, tensors of the call at hand) says which share.
+/// State that shares storage, and of which some is written, is one memory: every tensor over it gets the update. The
+/// same for user inputs, where `user_inputs` (flattened, tensors of the call at hand) says which share.
 FunctionalProgram functionalize(const ExportedProgram& program, const std::vector<CallArg>& user_inputs = {});
 
 }  // namespace tenon

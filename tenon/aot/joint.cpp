@@ -13,15 +13,18 @@ Wrt parse_wrt(std::string_view text) {
   if (text == "inputs") return {false, true, {}};
   if (text == "all") return {true, true, {}};
   Wrt wrt{false, false, split(text, ',')};
-  for (const std::string& name : wrt.names) require(!name.empty(), "an empty name in ", quoted(text), "; expected parameters, inputs, all or NAME,NAME,...");
+  for (const std::string& name : wrt.names)
+    require(!name.empty(), "an empty name in ", quoted(text), "; expected parameters, inputs, all or NAME,NAME,...");
   return wrt;
 }
 
 namespace {
 
 bool goes_by(const InputMeaning& meaning, const std::string& name) {
-  if (auto* p = std::get_if<input::Parameter>(&meaning)) return std::find(p->names.begin(), p->names.end(), name) != p->names.end();
-  if (auto* b = std::get_if<input::Buffer>(&meaning)) return std::find(b->names.begin(), b->names.end(), name) != b->names.end();
+  if (auto* p = std::get_if<input::Parameter>(&meaning))
+    return std::find(p->names.begin(), p->names.end(), name) != p->names.end();
+  if (auto* b = std::get_if<input::Buffer>(&meaning))
+    return std::find(b->names.begin(), b->names.end(), name) != b->names.end();
   if (auto* u = std::get_if<input::User>(&meaning)) return u->name == name;
   return false;
 }
@@ -34,26 +37,30 @@ std::vector<bool> wanted_inputs(const FunctionalProgram& f, const Wrt& wrt) {
   };
   for (size_t i = 0; i < wanted.size(); ++i) {
     const InputMeaning& m = f.convention.inputs[i];
-    if (wrt.parameters && std::holds_alternative<input::Parameter>(m)) wanted[i] = differentiable(i) && f.graph->info(*f.graph->inputs[i].get<Value>()).meta.requires_grad;
+    if (wrt.parameters && std::holds_alternative<input::Parameter>(m))
+      wanted[i] = differentiable(i) && f.graph->info(*f.graph->inputs[i].get<Value>()).meta.requires_grad;
     if (wrt.inputs && std::holds_alternative<input::User>(m)) wanted[i] = differentiable(i);
   }
   for (const std::string& name : wrt.names) {
     bool found = false;
     for (size_t i = 0; i < wanted.size(); ++i)
       if (goes_by(f.convention.inputs[i], name)) {
-        require(differentiable(i), quoted(name), " has no gradient: it is ", f.graph->info(*f.graph->inputs[i].get<Value>()).meta.dtype);
+        require(differentiable(i), quoted(name), " has no gradient: it is ",
+                f.graph->info(*f.graph->inputs[i].get<Value>()).meta.dtype);
         wanted[i] = found = true;
       }
     std::vector<std::string> names;
     if (!found)
       for (size_t i = 0; i < wanted.size(); ++i)
-        if (std::holds_alternative<input::Parameter>(f.convention.inputs[i]) || std::holds_alternative<input::User>(f.convention.inputs[i]))
+        if (std::holds_alternative<input::Parameter>(f.convention.inputs[i]) ||
+            std::holds_alternative<input::User>(f.convention.inputs[i]))
           names.push_back(outside_name(f.convention.inputs[i]));
     if (names.size() > 20) {
       names.resize(20);
       names.push_back("...");
     }
-    require(found, "there is no parameter or input ", quoted(name), " to differentiate with respect to; there are ", join(names, ", "));
+    require(found, "there is no parameter or input ", quoted(name), " to differentiate with respect to; there are ",
+            join(names, ", "));
   }
   return wanted;
 }
@@ -65,15 +72,17 @@ JointProgram make_joint(FunctionalProgram functional, size_t of, const Wrt& wrt)
   JointProgram joint;
   joint.loss = of;
   joint.convention = functional.convention;
-  require(of < functional.convention.user_outputs.size(), "there is no output_", of, ": the program has ", functional.convention.user_outputs.size(),
-          " outputs");
+  require(of < functional.convention.user_outputs.size(), "there is no output_", of, ": the program has ",
+          functional.convention.user_outputs.size(), " outputs");
   size_t position = ~size_t{0};
   for (size_t i = 0; i < functional.convention.outputs.size(); ++i)
     if (auto* u = std::get_if<output::User>(&functional.convention.outputs[i]); u && u->leaf == of) position = i;
-  require(position != ~size_t{0} && functional.graph->outputs[position].is<Value>(), "output_", of, " is no tensor and cannot be differentiated");
+  require(position != ~size_t{0} && functional.graph->outputs[position].is<Value>(), "output_", of,
+          " is no tensor and cannot be differentiated");
   {
     const TensorMeta& meta = functional.graph->info(*functional.graph->outputs[position].get<Value>()).meta;
-    require(is_differentiable(meta.dtype), "output_", of, " is ", meta, ": only a floating point output can be differentiated");
+    require(is_differentiable(meta.dtype), "output_", of, " is ", meta,
+            ": only a floating point output can be differentiated");
   }
   joint.graph = prepare_for_gradients(functional.graph.body(), wanted);
   GraphBody& graph = joint.graph.body();
@@ -86,7 +95,8 @@ JointProgram make_joint(FunctionalProgram functional, size_t of, const Wrt& wrt)
     DispatchScope scope(&tracer);
     cotangent = tracer.value(ones_like(tracer.tensor(loss)));
   } else {
-    cotangent = add_value(graph, {.name = text("tangent_output_", of), .meta = make_meta(meta.dtype, meta.sizes, meta.device)});
+    cotangent =
+        add_value(graph, {.name = text("tangent_output_", of), .meta = make_meta(meta.dtype, meta.sizes, meta.device)});
     graph.inputs.emplace_back(cotangent);
     joint.convention.inputs.emplace_back(input::Tangent{of});
   }

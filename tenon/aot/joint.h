@@ -7,12 +7,12 @@
 
 namespace tenon {
 
-/// What to differentiate with respect to: parameters that require gradients, floating-point user inputs, both, or by name
-/// (dotted parameter name or input name).
+/// What to differentiate with respect to: parameters that require gradients, floating-point user inputs, both, or by
+/// name (dotted parameter name or input name).
 struct Wrt {
   bool parameters = true;
   bool inputs = false;
-  std::vector<std::string> names;   // where not empty, these alone
+  std::vector<std::string> names;  // where not empty, these alone
   bool operator==(const Wrt&) const = default;
 };
 
@@ -21,12 +21,13 @@ Wrt parse_wrt(std::string_view text);
 
 struct JointProgram {
   Graph graph;
-  CallingConvention convention;   // inputs may end with a Tangent, outputs with Gradients
-  size_t loss = 0;                // the user output that is differentiated
+  CallingConvention convention;  // inputs may end with a Tangent, outputs with Gradients
+  size_t loss = 0;               // the user output that is differentiated
 };
 
-/// Appends the gradients of user output `of`. Where it is no scalar its cotangent becomes a further input. What the output does
-/// not depend on gets no gradient. Parameters that are one tensor are one input, so their gradient is the sum over all uses.
+/// Appends the gradients of user output `of`. Where it is no scalar its cotangent becomes a further input. What the
+/// output does not depend on gets no gradient. Parameters that are one tensor are one input, so their gradient is the
+/// sum over all uses.
 JointProgram make_joint(FunctionalProgram functional, size_t of, const Wrt& wrt);
 
 }  // namespace tenon

@@ -31,17 +31,22 @@ TrainingProgram split(const JointProgram& joint) {
   const GraphBody& graph = joint.graph.body();
   std::vector<bool> in_backward(graph.values.size()), updated(graph.values.size()), needed(graph.values.size());
   for (size_t i = 0; i < graph.inputs.size(); ++i)
-    if (const Value* v = graph.inputs[i].get<Value>(); v && std::holds_alternative<input::Tangent>(joint.convention.inputs[i])) in_backward[v->id] = true;
+    if (const Value* v = graph.inputs[i].get<Value>();
+        v && std::holds_alternative<input::Tangent>(joint.convention.inputs[i]))
+      in_backward[v->id] = true;
   for (const OutputMeaning& m : joint.convention.outputs)
     if (auto* u = std::get_if<output::Updated>(&m))
       if (const Value* v = graph.inputs[u->input].get<Value>()) updated[v->id] = true;
   for (const Node& node : graph.nodes)
     if (node.phase == Phase::backward) for_each_result(node, [&](Value v) { in_backward[v.id] = true; });
-  auto need = [&](Value v) { if (v && !in_backward[v.id]) needed[v.id] = true; };
+  auto need = [&](Value v) {
+    if (v && !in_backward[v.id]) needed[v.id] = true;
+  };
   for (const Node& node : graph.nodes)
     if (node.phase == Phase::backward) for_each_input(node, need);
   for (size_t i = 0; i < graph.outputs.size(); ++i)
-    if (std::holds_alternative<output::Gradient>(joint.convention.outputs[i])) for_each_tensor(graph.outputs[i], [&](const Value& v) { need(v); });
+    if (std::holds_alternative<output::Gradient>(joint.convention.outputs[i]))
+      for_each_tensor(graph.outputs[i], [&](const Value& v) { need(v); });
 
   TrainingProgram out;
   Half forward(joint), backward(joint);
@@ -50,7 +55,7 @@ TrainingProgram split(const JointProgram& joint) {
   forward.convention.user_outputs = joint.convention.user_outputs;
   forward.convention.aliases = joint.convention.aliases;
   forward.convention.guards = joint.convention.guards;
-  std::vector<size_t> input_of(graph.inputs.size());   // joint input -> forward input
+  std::vector<size_t> input_of(graph.inputs.size());  // joint input -> forward input
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const Value* v = graph.inputs[i].get<Value>();
     if (!v || std::holds_alternative<input::Tangent>(joint.convention.inputs[i])) continue;
@@ -70,7 +75,7 @@ TrainingProgram split(const JointProgram& joint) {
   for (ValueId id = 0; id < graph.values.size(); ++id) {
     if (!needed[id]) continue;
     const ValueInfo& info = graph.values[id];
-    if (info.type != ValueType::tensor) continue;   // sizes are expressions, known to both sides
+    if (info.type != ValueType::tensor) continue;  // sizes are expressions, known to both sides
     Value saved = forward.replay.map[id];
     if (updated[id]) {
       Tracer tracer(forward.replay.graph.body());
@@ -82,14 +87,15 @@ TrainingProgram split(const JointProgram& joint) {
     backward.input(graph, Value{id}, input::Saved{info.name});
   }
   for (size_t i = 0; i < graph.inputs.size(); ++i)
-    if (const Value* v = graph.inputs[i].get<Value>(); v && std::holds_alternative<input::Tangent>(joint.convention.inputs[i]))
+    if (const Value* v = graph.inputs[i].get<Value>();
+        v && std::holds_alternative<input::Tangent>(joint.convention.inputs[i]))
       backward.input(graph, *v, joint.convention.inputs[i]);
   for (const Node& node : graph.nodes)
     if (node.phase == Phase::backward) backward.replay.node(node);
   for (size_t i = 0; i < graph.outputs.size(); ++i)
     if (auto* g = std::get_if<output::Gradient>(&joint.convention.outputs[i])) {
       backward.replay.graph->outputs.push_back(backward.replay.moved(graph.outputs[i]));
-      backward.convention.outputs.emplace_back(output::Gradient{input_of[g->input]});   // of the forward's input
+      backward.convention.outputs.emplace_back(output::Gradient{input_of[g->input]});  // of the forward's input
     }
   out.forward = {remove_dead_code(std::move(forward.replay.graph)), std::move(forward.convention)};
   out.backward = {std::move(backward.replay.graph), std::move(backward.convention)};

@@ -5,12 +5,13 @@
 namespace tenon {
 
 struct TrainingProgram {
-  FunctionalProgram forward;    // outputs end with the values it saves
-  FunctionalProgram backward;   // inputs: saved values, then cotangents
+  FunctionalProgram forward;   // outputs end with the values it saves
+  FunctionalProgram backward;  // inputs: saved values, then cotangents
 };
 
-/// PyTorch's default partition: everything the forward computes stays there, what the backward needs of it is saved. Where only
-/// the sizes of a value are needed, nothing is saved: sizes are expressions. An input that the program updates is never saved.
+/// PyTorch's default partition: everything the forward computes stays there, what the backward needs of it is saved.
+/// Where only the sizes of a value are needed, nothing is saved: sizes are expressions. An input that the program
+/// updates is never saved.
 TrainingProgram split(const JointProgram& joint);
 
 }  // namespace tenon

@@ -20,8 +20,8 @@ void require_constant(const CallArg& given, const CallArg& stored, const std::st
     return std::nullopt;
   };
   auto a = number(given), b = number(stored);
-  require(a && b && *a == *b, "input ", name, ": the program was exported for the constant ", describe(stored), " and takes no other value, got ",
-          describe(given));
+  require(a && b && *a == *b, "input ", name, ": the program was exported for the constant ", describe(stored),
+          " and takes no other value, got ", describe(given));
 }
 
 CallArg as_number(const CallArg& given, const ValueInfo& info, const std::string& name) {
@@ -36,14 +36,15 @@ CallArg as_number(const CallArg& given, const ValueInfo& info, const std::string
 
 }  // namespace
 
-RunResult run(const FunctionalProgram& functional, const ExportedProgram& program, const std::vector<CallArg>& inputs, const RunOptions& options) {
+RunResult run(const FunctionalProgram& functional, const ExportedProgram& program, const std::vector<CallArg>& inputs,
+              const RunOptions& options) {
   interp::install();
   const CallingConvention& c = functional.convention;
   const GraphBody& graph = functional.graph.body();
   size_t tangents = 0;
   for (const InputMeaning& m : c.inputs) tangents += std::holds_alternative<input::Tangent>(m);
-  require(inputs.size() == c.user_inputs.size() + tangents, "expected ", c.user_inputs.size() + tangents, " inputs (", join(c.user_names, ", "), "), got ",
-          inputs.size());
+  require(inputs.size() == c.user_inputs.size() + tangents, "expected ", c.user_inputs.size() + tangents, " inputs (",
+          join(c.user_names, ", "), "), got ", inputs.size());
   for (size_t i = 0; i < c.user_inputs.size(); ++i)
     if (!c.user_inputs[i].is_none()) require_constant(inputs[i], c.user_inputs[i], c.user_names[i]);
 
@@ -68,7 +69,7 @@ RunResult run(const FunctionalProgram& functional, const ExportedProgram& progra
       fail_internal(Check(false).at, text("an input that only other stages bind: ", to_text(m)));
     }
   }
-  interp::bind_symbols(graph, bound, names);   // errors in the caller's terms
+  interp::bind_symbols(graph, bound, names);  // errors in the caller's terms
   std::vector<CallArg> results = interp::run_graph(graph, bound);
 
   RunResult out;
@@ -79,13 +80,16 @@ RunResult run(const FunctionalProgram& functional, const ExportedProgram& progra
     else if (auto* updated = std::get_if<output::Updated>(&m)) {
       const InputMeaning& of = c.inputs[updated->input];
       Tensor value = *results[i].get<Tensor>();
-      if (auto* b = std::get_if<input::Buffer>(&of)) for (const std::string& name : b->names) out.buffers.emplace_back(name, value);
-      else if (auto* p = std::get_if<input::Parameter>(&of)) for (const std::string& name : p->names) out.parameters.emplace_back(name, value);
+      if (auto* b = std::get_if<input::Buffer>(&of))
+        for (const std::string& name : b->names) out.buffers.emplace_back(name, value);
+      else if (auto* p = std::get_if<input::Parameter>(&of))
+        for (const std::string& name : p->names) out.parameters.emplace_back(name, value);
       else if (std::holds_alternative<input::User>(of)) out.inputs.emplace_back(outside_name(of), value);
     } else if (auto* g = std::get_if<output::Gradient>(&m)) {
       const InputMeaning& of = c.inputs[g->input];
       Tensor value = *results[i].get<Tensor>();
-      if (auto* p = std::get_if<input::Parameter>(&of)) for (const std::string& name : p->names) out.gradients.emplace_back(name, value);
+      if (auto* p = std::get_if<input::Parameter>(&of))
+        for (const std::string& name : p->names) out.gradients.emplace_back(name, value);
       else out.gradients.emplace_back(outside_name(of), value);
     }
   }

@@ -13,12 +13,26 @@ namespace tenon {
 namespace {
 
 bool goes_by(const InputMeaning& meaning, const InputSpec& spec) {
-  auto named = [&](const std::vector<std::string>& names) { return std::find(names.begin(), names.end(), spec.target) != names.end(); };
+  auto named = [&](const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), spec.target) != names.end();
+  };
   switch (spec.kind) {
-    case InputKind::parameter: { auto* p = std::get_if<input::Parameter>(&meaning); return p && named(p->names); }
-    case InputKind::buffer: { auto* b = std::get_if<input::Buffer>(&meaning); return b && named(b->names); }
-    case InputKind::constant_tensor: { auto* c = std::get_if<input::Constant>(&meaning); return c && c->name == spec.target; }
-    case InputKind::user_input: { auto* u = std::get_if<input::User>(&meaning); return u && u->name == spec.name; }
+    case InputKind::parameter: {
+      auto* p = std::get_if<input::Parameter>(&meaning);
+      return p && named(p->names);
+    }
+    case InputKind::buffer: {
+      auto* b = std::get_if<input::Buffer>(&meaning);
+      return b && named(b->names);
+    }
+    case InputKind::constant_tensor: {
+      auto* c = std::get_if<input::Constant>(&meaning);
+      return c && c->name == spec.target;
+    }
+    case InputKind::user_input: {
+      auto* u = std::get_if<input::User>(&meaning);
+      return u && u->name == spec.name;
+    }
     case InputKind::custom_object:
     case InputKind::token: return false;
   }
@@ -32,7 +46,8 @@ Tensor ones(const TensorMeta& meta) {
 
 class Writer {
  public:
-  Writer(const JointProgram& joint, const ExportedProgram& original) : joint_(joint), original_(original), spelled_(to_torch(joint.graph.body())), replay_(spelled_.body()) {}
+  Writer(const JointProgram& joint, const ExportedProgram& original)
+      : joint_(joint), original_(original), spelled_(to_torch(joint.graph.body())), replay_(spelled_.body()) {}
 
   ExportedProgram run() {
     inputs();
@@ -47,7 +62,8 @@ class Writer {
   }
 
  private:
-  // One placeholder for each of the original's, in its order, so that names and arguments stay what they were; then cotangents.
+  // One placeholder for each of the original's, in its order, so that names and arguments stay what they were; then
+  // cotangents.
   void inputs() {
     std::vector<bool> taken(joint_.convention.inputs.size());
     const GraphBody& old = original_.graph.body();
@@ -146,7 +162,8 @@ class Writer {
     if (call.forward_arg_names) call.forward_arg_names->push_back(name);
     Graph graph = original_.graph.copy();
     TensorMeta meta = *tangent_;
-    out_.samples = [samples, meta, name, shared = std::make_shared<Graph>(std::move(graph)), specs = original_.signature.inputs]() -> std::optional<SampleInputs> {
+    out_.samples = [samples, meta, name, shared = std::make_shared<Graph>(std::move(graph)),
+                    specs = original_.signature.inputs]() -> std::optional<SampleInputs> {
       std::optional<SampleInputs> given = samples ? samples() : std::nullopt;
       if (!given) return std::nullopt;
       // The sizes of the cotangent, from the sizes of the samples.
@@ -179,7 +196,7 @@ class Writer {
     Tree& keywords = in.children[1];
     keywords.keys.push_back("'" + name + "'");
     keywords.children.emplace_back();
-    keywords.context.clear();   // written anew from the keys
+    keywords.context.clear();  // written anew from the keys
   }
 
   const JointProgram& joint_;
@@ -192,6 +209,8 @@ class Writer {
 
 }  // namespace
 
-ExportedProgram to_exported(const JointProgram& joint, const ExportedProgram& original) { return Writer(joint, original).run(); }
+ExportedProgram to_exported(const JointProgram& joint, const ExportedProgram& original) {
+  return Writer(joint, original).run();
+}
 
 }  // namespace tenon

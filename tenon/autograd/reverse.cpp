@@ -21,13 +21,17 @@ class Reach {
   Reach(const GraphBody& graph) : graph_(graph) {}
   bool operator[](Value v) const { return v.id < carries_.size() && carries_[v.id]; }
   void start(Value v) { set(v); }
-  bool through(const Node& node) const {   // whether any of its inputs does
+  bool through(const Node& node) const {  // whether any of its inputs does
     bool any = false;
-    if (node.grad_enabled && !node.op->traits.stops_gradient) for_each_input(node, [&](Value v) { any = any || (*this)[v]; });
+    if (node.grad_enabled && !node.op->traits.stops_gradient)
+      for_each_input(node, [&](Value v) { any = any || (*this)[v]; });
     return any;
   }
   void pass(const Node& node) {
-    if (through(node)) for_each_result(node, [&](Value v) { if (is_differentiable(graph_, v)) set(v); });
+    if (through(node))
+      for_each_result(node, [&](Value v) {
+        if (is_differentiable(graph_, v)) set(v);
+      });
   }
 
  private:
@@ -69,8 +73,10 @@ class Preparer : public Dispatcher {
       const OpDef* def = op.def;
       DecomposeRule rule = def ? (def->for_grad ? def->for_grad : def->decompose) : nullptr;
       if (rule) {
-        for (CallArg& a : args)   // a rule may choose by what needs a gradient
-          a = map_tensors<Tensor>(a, [&](const Tensor& t) { return t && t.is_traced() && reach[{t.impl()->value}] ? requiring_grad(t) : t; });
+        for (CallArg& a : args)  // a rule may choose by what needs a gradient
+          a = map_tensors<Tensor>(a, [&](const Tensor& t) {
+            return t && t.is_traced() && reach[{t.impl()->value}] ? requiring_grad(t) : t;
+          });
         DispatchScope scope(this);
         Build build(op, args);
         return rule(build).values;
@@ -80,8 +86,8 @@ class Preparer : public Dispatcher {
     CallResults results = tracer.call(op, std::move(args));
     for (size_t i = before; i < tracer.graph().nodes.size(); ++i) {
       const Node& node = tracer.graph().nodes[i];
-      require(!reach.through(node) || has_rule(*node.op) || !gives_differentiable(tracer.graph(), node), "the operator ", node.op->name(),
-              " has no gradient yet");
+      require(!reach.through(node) || has_rule(*node.op) || !gives_differentiable(tracer.graph(), node),
+              "the operator ", node.op->name(), " has no gradient yet");
       reach.pass(node);
     }
     return results;
@@ -99,7 +105,8 @@ Graph prepare_for_gradients(const GraphBody& from, const std::vector<bool>& diff
     if (const Value* v = from.inputs[i].get<Value>(); v && differentiable[i]) preparer.reach.start(replay.map[v->id]);
   for (const Node& node : from.nodes) {
     bool flows = false;
-    if (node.grad_enabled && !node.op->traits.stops_gradient) for_each_input(node, [&](Value v) { flows = flows || preparer.reach[replay.map[v.id]]; });
+    if (node.grad_enabled && !node.op->traits.stops_gradient)
+      for_each_input(node, [&](Value v) { flows = flows || preparer.reach[replay.map[v.id]]; });
     if (!flows || has_rule(*node.op) || !gives_differentiable(from, node)) {
       NodeId id = replay.node(node);
       preparer.reach.pass(replay.graph->nodes[id]);
@@ -117,7 +124,8 @@ class Backward {
  public:
   explicit Backward(GraphBody& graph) : graph_(graph), tracer_(graph), grads_(graph.values.size()) {}
 
-  std::vector<Value> run(const std::vector<Value>& outputs, const std::vector<Value>& cotangents, const std::vector<Value>& inputs) {
+  std::vector<Value> run(const std::vector<Value>& outputs, const std::vector<Value>& cotangents,
+                         const std::vector<Value>& inputs) {
     size_t forward_nodes = graph_.nodes.size();
     Reach reach(graph_);
     for (Value v : inputs) reach.start(v);
@@ -128,7 +136,7 @@ class Backward {
     for (size_t i = 0; i < outputs.size(); ++i)
       if (reach[outputs[i]]) accumulate(outputs[i], tracer_.tensor(cotangents[i]));
     for (size_t i = forward_nodes; i-- > 0;) {
-      Node node = graph_.nodes[i];   // a copy: rules append nodes
+      Node node = graph_.nodes[i];  // a copy: rules append nodes
       if (!reach.through(node)) continue;
       std::vector<Tensor> grads, outs;
       bool any = false;
@@ -139,7 +147,7 @@ class Backward {
         if (v && v.id < grads_.size()) grads_[v.id] = Tensor();
       };
       for (const Arg& result : node.results) {
-        if (result.is_none()) take({});   // rules count results by the schema
+        if (result.is_none()) take({});  // rules count results by the schema
         for_each_tensor(result, [&](const Value& v) { take(v); });
       }
       if (!any) continue;
@@ -156,7 +164,7 @@ class Backward {
  private:
   void accumulate(Value v, Tensor g) {
     if (!g || !v) return;
-    const TensorMeta meta = graph_.info(v).meta;   // a copy: what follows appends values
+    const TensorMeta meta = graph_.info(v).meta;  // a copy: what follows appends values
     if (g.sizes() != meta.sizes && g.rank() >= meta.rank()) g = sum_to(g, meta.sizes);
     if (g.dtype() != meta.dtype) g = to(g, meta.dtype);
     grads_.resize(std::max(grads_.size(), graph_.values.size()));
@@ -173,7 +181,8 @@ class Backward {
       if (grads[i]) accumulate(*node.args[0].get<Value>(), gradient_through(maps[i], base, grads[i]));
   }
 
-  void through_rule(const Node& node, const std::vector<Tensor>& grads, const std::vector<Tensor>& outs, const Reach& reach) {
+  void through_rule(const Node& node, const std::vector<Tensor>& grads, const std::vector<Tensor>& outs,
+                    const Reach& reach) {
     CallArgs args;
     std::vector<uint8_t> needed;
     for (const Arg& a : node.args) {
@@ -183,7 +192,8 @@ class Backward {
       needed.push_back(any);
     }
     expect(node.op->def && node.op->def->vjp, node.op->name(), " has no gradient rule");
-    Vjp call(*node.op, args, grads, outs, std::span<const bool>(reinterpret_cast<const bool*>(needed.data()), needed.size()));
+    Vjp call(*node.op, args, grads, outs,
+             std::span<const bool>(reinterpret_cast<const bool*>(needed.data()), needed.size()));
     Grads results = node.op->def->vjp(call);
     for (size_t i = 0; i < std::min(results.size(), node.args.size()); ++i) {
       if (!needed[i]) continue;
@@ -196,13 +206,13 @@ class Backward {
 
   GraphBody& graph_;
   Tracer tracer_;
-  std::vector<Tensor> grads_;   // by value
+  std::vector<Tensor> grads_;  // by value
 };
 
 }  // namespace
 
-std::vector<Value> append_backward(GraphBody& graph, const std::vector<Value>& outputs, const std::vector<Value>& cotangents,
-                                   const std::vector<Value>& inputs) {
+std::vector<Value> append_backward(GraphBody& graph, const std::vector<Value>& outputs,
+                                   const std::vector<Value>& cotangents, const std::vector<Value>& inputs) {
   return Backward(graph).run(outputs, cotangents, inputs);
 }
 

@@ -11,7 +11,8 @@ void fail_internal(Place at, const std::string& message) {
 }
 
 void fail_index(size_t index, size_t size) {
-  fail("a tensor or list of another size was expected: entry ", static_cast<int64_t>(index), " was asked for, there are ", size);
+  fail("a tensor or list of another size was expected: entry ", static_cast<int64_t>(index),
+       " was asked for, there are ", size);
 }
 
 void unreachable(const char* file, int line) { fail_internal({file, line}, "a case that cannot occur"); }

@@ -106,7 +106,8 @@ class SmallVector {
 
  private:
   size_t checked(size_t i) const {
-    if (i >= size_) [[unlikely]] fail_index(i, size_);
+    if (i >= size_) [[unlikely]]
+      fail_index(i, size_);
     return i;
   }
   void append(const T* items, size_t count) {

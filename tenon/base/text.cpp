@@ -6,13 +6,20 @@
 namespace tenon {
 
 void append_text(std::string& out, double value) {
-  if (std::isnan(value)) { out += "nan"; return; }
-  if (std::isinf(value)) { out += value < 0 ? "-inf" : "inf"; return; }
+  if (std::isnan(value)) {
+    out += "nan";
+    return;
+  }
+  if (std::isinf(value)) {
+    out += value < 0 ? "-inf" : "inf";
+    return;
+  }
   char buffer[40];
   double size = std::fabs(value);
   bool plain = value == 0 || (size >= 1e-4 && size < 1e16);
   auto end = std::to_chars(buffer, buffer + sizeof buffer, value,
-                           plain ? std::chars_format::fixed : std::chars_format::scientific).ptr;
+                           plain ? std::chars_format::fixed : std::chars_format::scientific)
+                 .ptr;
   std::string_view digits(buffer, static_cast<size_t>(end - buffer));
   out += digits;
   if (plain && digits.find('.') == std::string_view::npos) out += ".0";
@@ -52,8 +59,10 @@ bool ends_with(std::string_view s, std::string_view suffix) {
 }
 
 std::string_view trim(std::string_view s) {
-  while (!s.empty() && (s.front() == ' ' || s.front() == '\n' || s.front() == '\t' || s.front() == '\r')) s.remove_prefix(1);
-  while (!s.empty() && (s.back() == ' ' || s.back() == '\n' || s.back() == '\t' || s.back() == '\r')) s.remove_suffix(1);
+  while (!s.empty() && (s.front() == ' ' || s.front() == '\n' || s.front() == '\t' || s.front() == '\r'))
+    s.remove_prefix(1);
+  while (!s.empty() && (s.back() == ' ' || s.back() == '\n' || s.back() == '\t' || s.back() == '\r'))
+    s.remove_suffix(1);
   return s;
 }
 
@@ -61,7 +70,11 @@ namespace {
 // Bytes of the UTF-8 sequence at the front of s, 0 where there is none.
 size_t utf8_length(std::string_view s) {
   auto byte = [&](size_t i) { return static_cast<unsigned char>(s[i]); };
-  size_t length = byte(0) < 0x80 ? 1 : (byte(0) >> 5) == 6 ? 2 : (byte(0) >> 4) == 14 ? 3 : (byte(0) >> 3) == 30 ? 4 : 0;
+  size_t length = byte(0) < 0x80         ? 1
+                  : (byte(0) >> 5) == 6  ? 2
+                  : (byte(0) >> 4) == 14 ? 3
+                  : (byte(0) >> 3) == 30 ? 4
+                                         : 0;
   if (length > s.size()) return 0;
   for (size_t i = 1; i < length; ++i)
     if ((byte(i) >> 6) != 2) return 0;
@@ -72,7 +85,10 @@ size_t utf8_length(std::string_view s) {
 std::string quoted(std::string_view s, size_t limit) {
   std::string out = "'";
   while (!s.empty()) {
-    if (out.size() > limit) { out += "..."; break; }
+    if (out.size() > limit) {
+      out += "...";
+      break;
+    }
     size_t length = utf8_length(s);
     auto first = static_cast<unsigned char>(s[0]);
     if (length == 0 || (length == 1 && (first < 0x20 || first == 0x7f))) {

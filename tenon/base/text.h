@@ -1,4 +1,5 @@
-// Making text: text(a, b, c) joins its parts. A type becomes printable by an `append_text(std::string&, const T&)` beside it.
+// Making text: text(a, b, c) joins its parts. A type becomes printable by an `append_text(std::string&, const T&)`
+// beside it.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -14,17 +15,17 @@ inline void append_text(std::string& out, const char* s) { out += s; }
 inline void append_text(std::string& out, const std::string& s) { out += s; }
 inline void append_text(std::string& out, char c) { out += c; }
 inline void append_text(std::string& out, bool b) { out += b ? "true" : "false"; }
-void append_text(std::string& out, double value);   // shortest text that reads back equal, as Python's repr: 1e-05, 2.0, inf, nan
+void append_text(std::string& out,
+                 double value);  // shortest text that reads back equal, as Python's repr: 1e-05, 2.0, inf, nan
 void append_integer(std::string& out, int64_t value);
 void append_integer(std::string& out, uint64_t value);
 template <std::integral T>
-  requires(!std::same_as<T, bool> && !std::same_as<T, char>)
-void append_text(std::string& out, T value) {
+requires(!std::same_as<T, bool> && !std::same_as<T, char>) void append_text(std::string& out, T value) {
   if constexpr (std::is_signed_v<T>) append_integer(out, static_cast<int64_t>(value));
   else append_integer(out, static_cast<uint64_t>(value));
 }
 template <class T>
-void append_text(std::string& out, const std::vector<T>& items) {   // [a, b, c]
+void append_text(std::string& out, const std::vector<T>& items) {  // [a, b, c]
   out += '[';
   bool first = true;
   for (const auto& item : items) {
@@ -47,7 +48,8 @@ std::vector<std::string> split(std::string_view s, char at);
 bool starts_with(std::string_view s, std::string_view prefix);
 bool ends_with(std::string_view s, std::string_view suffix);
 std::string_view trim(std::string_view s);
-/// Text from a file made safe to show: control characters and bytes that are not UTF-8 become escapes, long text is cut.
+/// Text from a file made safe to show: control characters and bytes that are not UTF-8 become escapes, long text is
+/// cut.
 std::string quoted(std::string_view s, size_t limit = 80);
 
 }  // namespace tenon

@@ -7,11 +7,11 @@
 
 namespace tenon {
 
-/// The shape of a tree. A leaf has an empty type. Dict keys, in order, stand in `keys` (each spelled as it is in the file's
-/// context: "a", 3), so that leaves have paths.
+/// The shape of a tree. A leaf has an empty type. Dict keys, in order, stand in `keys` (each spelled as it is in the
+/// file's context: "a", 3), so that leaves have paths.
 struct Tree {
-  std::string type;        // builtins.tuple, builtins.list, builtins.dict, collections.namedtuple, ... ; empty: a leaf
-  std::string context;     // the context string as in the file
+  std::string type;     // builtins.tuple, builtins.list, builtins.dict, collections.namedtuple, ... ; empty: a leaf
+  std::string context;  // the context string as in the file
   std::vector<std::string> keys;
   std::vector<Tree> children;
 

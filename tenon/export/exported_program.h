@@ -1,5 +1,5 @@
-// A program as torch.export has it: a graph as written, what its inputs and outputs mean, its state, the ranges of its symbols
-// and how callers arrange arguments and results.
+// A program as torch.export has it: a graph as written, what its inputs and outputs mean, its state, the ranges of its
+// symbols and how callers arrange arguments and results.
 #pragma once
 #include <functional>
 #include <map>
@@ -15,27 +15,33 @@ namespace tenon {
 
 enum class InputKind : uint8_t { user_input, parameter, buffer, constant_tensor, custom_object, token };
 enum class OutputKind : uint8_t {
-  user_output, loss_output, buffer_mutation, parameter_mutation, user_input_mutation,
-  gradient_to_parameter, gradient_to_user_input, token
+  user_output,
+  loss_output,
+  buffer_mutation,
+  parameter_mutation,
+  user_input_mutation,
+  gradient_to_parameter,
+  gradient_to_user_input,
+  token
 };
-std::string_view name(InputKind kind);     // USER_INPUT, as PyTorch prints it
+std::string_view name(InputKind kind);  // USER_INPUT, as PyTorch prints it
 std::string_view name(OutputKind kind);
 
 struct InputSpec {
   InputKind kind = InputKind::user_input;
-  Arg arg;                  // the graph's input, or the constant of a specialised user input
-  std::string name;         // name of that input (also for constants)
-  std::string target;       // parameter, buffer, constant or object name; empty for user inputs
-  bool persistent = true;   // buffers
+  Arg arg;                 // the graph's input, or the constant of a specialised user input
+  std::string name;        // name of that input (also for constants)
+  std::string target;      // parameter, buffer, constant or object name; empty for user inputs
+  bool persistent = true;  // buffers
 };
 struct OutputSpec {
   OutputKind kind = OutputKind::user_output;
-  Arg arg;                  // the graph's output, or a constant
-  std::string target;       // what is written or differentiated
+  Arg arg;             // the graph's output, or a constant
+  std::string target;  // what is written or differentiated
 };
 struct Signature {
-  std::vector<InputSpec> inputs;     // inputs[i] speaks of graph.inputs[i]
-  std::vector<OutputSpec> outputs;   // outputs[i] speaks of graph.outputs[i]
+  std::vector<InputSpec> inputs;    // inputs[i] speaks of graph.inputs[i]
+  std::vector<OutputSpec> outputs;  // outputs[i] speaks of graph.outputs[i]
 };
 
 struct ModuleCallSignature {
@@ -44,7 +50,7 @@ struct ModuleCallSignature {
   std::optional<std::vector<std::string>> forward_arg_names;
 };
 struct ModuleCallEntry {
-  std::string fqn;   // entry 0 is the program itself, ""
+  std::string fqn;  // entry 0 is the program itself, ""
   std::optional<ModuleCallSignature> signature;
 };
 
@@ -62,37 +68,40 @@ struct SampleInputs {
 };
 
 struct ExportedProgram {
-  Graph graph;              // as written: regions, symbolic nodes and composites are nodes
+  Graph graph;  // as written: regions, symbolic nodes and composites are nodes
   Signature signature;
-  std::vector<NamedTensor> state;       // parameters and persistent buffers, in file order
-  std::vector<NamedTensor> constants;   // constant tensors and non-persistent buffers
-  std::vector<ModuleCallEntry> module_calls;   // entry 0 holds the trees of arguments and results
-  std::vector<std::pair<std::string, sym::Range>> ranges;   // in file order; keys: symbols and derived expressions, infix
-  std::vector<std::string> guards;             // guards_code, parsed when they are needed
+  std::vector<NamedTensor> state;             // parameters and persistent buffers, in file order
+  std::vector<NamedTensor> constants;         // constant tensors and non-persistent buffers
+  std::vector<ModuleCallEntry> module_calls;  // entry 0 holds the trees of arguments and results
+  std::vector<std::pair<std::string, sym::Range>>
+      ranges;                       // in file order; keys: symbols and derived expressions, infix
+  std::vector<std::string> guards;  // guards_code, parsed when they are needed
   std::string dialect = "TRAINING";
   std::string torch_version;
   int64_t schema_major = 8, schema_minor = 20;
-  std::vector<std::pair<std::string, std::string>> metadata;               // GraphModule.metadata
-  std::map<std::string, std::vector<std::string>> namedtuple_fields;       // treespec_namedtuple_fields
+  std::vector<std::pair<std::string, std::string>> metadata;          // GraphModule.metadata
+  std::map<std::string, std::vector<std::string>> namedtuple_fields;  // treespec_namedtuple_fields
   std::vector<std::pair<std::string, int64_t>> opset_version;
-  std::vector<std::pair<std::string, std::string>> extra_files;            // what the user stored beside the program
-  std::map<std::string, int64_t> hints;                                    // symbols: their values for the example inputs
+  std::vector<std::pair<std::string, std::string>> extra_files;  // what the user stored beside the program
+  std::map<std::string, int64_t> hints;                          // symbols: their values for the example inputs
 
-  /// Reads the sample inputs when asked for; fails with a sentence where they are unreadable, empty where there are none.
+  /// Reads the sample inputs when asked for; fails with a sentence where they are unreadable, empty where there are
+  /// none.
   std::function<std::optional<SampleInputs>()> samples;
 
-  /// Reads the mapped weights through once and compares them with their CRCs; every verb that uses weights calls it first.
-  /// Opening a file does not, because it would take all the time that mapping saves. Does nothing for programs made here.
+  /// Reads the mapped weights through once and compares them with their CRCs; every verb that uses weights calls it
+  /// first. Opening a file does not, because it would take all the time that mapping saves. Does nothing for programs
+  /// made here.
   std::function<void()> check_payloads = [] {};
 
   const Tree& in_tree() const { return module_calls.at(0).signature->in; }
   const Tree& out_tree() const { return module_calls.at(0).signature->out; }
-  const NamedTensor* find_state(std::string_view name) const;      // in state, then in constants
-  Tensor tensor_of(const InputSpec& spec) const;                   // parameter, buffer or constant
+  const NamedTensor* find_state(std::string_view name) const;  // in state, then in constants
+  Tensor tensor_of(const InputSpec& spec) const;               // parameter, buffer or constant
 };
 
-/// Checks what F41-F43 ask: signature against graph and state, metas against payloads, symbols against ranges, trees against
-/// inputs, arguments against schemas. Throws Error naming the subject.
+/// Checks what F41-F43 ask: signature against graph and state, metas against payloads, symbols against ranges, trees
+/// against inputs, arguments against schemas. Throws Error naming the subject.
 void verify(const ExportedProgram& program);
 
 }  // namespace tenon

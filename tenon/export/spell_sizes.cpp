@@ -69,9 +69,7 @@ class Speller {
     return replay_.moved(arg);
   }
 
-  Arg spell_number(SymInt number) {
-    return part(number);
-  }
+  Arg spell_number(SymInt number) { return part(number); }
 
   Value value_of(SymInt e) {
     if (auto found = values_.find(e); found != values_.end()) return found->second;
@@ -108,7 +106,8 @@ class Speller {
     return type == ValueType::integer || type == ValueType::floating || type == ValueType::boolean;
   }
   static bool is_constant(SymInt e) {
-    return e.is_int() || e.kind() == sym::Kind::real || e.kind() == sym::Kind::rational || e.kind() == sym::Kind::boolean;
+    return e.is_int() || e.kind() == sym::Kind::real || e.kind() == sym::Kind::rational ||
+           e.kind() == sym::Kind::boolean;
   }
 
   Arg part(SymInt e) {
@@ -136,8 +135,12 @@ class Speller {
       expect(last.has_value(), "an operation on one number: ", sym::to_infix(e));
       return *last;
     };
-    auto two = [&](std::string_view target, std::string_view name) { return compute(e, target, name, {part(e.args()[0]), part(e.args()[1])}); };
-    auto one = [&](std::string_view target, std::string_view name) { return compute(e, target, name, {part(e.args()[0])}); };
+    auto two = [&](std::string_view target, std::string_view name) {
+      return compute(e, target, name, {part(e.args()[0]), part(e.args()[1])});
+    };
+    auto one = [&](std::string_view target, std::string_view name) {
+      return compute(e, target, name, {part(e.args()[0])});
+    };
     switch (e.kind()) {
       case sym::Kind::true_div:
       case sym::Kind::float_true_div: return two("_operator.truediv", "sym_truediv");
@@ -176,8 +179,11 @@ class Speller {
     if (auto found = values_.find(e); found != values_.end()) return found->second;
     const Op* op = ops_.find(target);
     expect(op != nullptr, "no operator ", target);
-    ValueType type = e.is_boolean_typed() ? ValueType::boolean : e.is_integer_typed() ? ValueType::integer : ValueType::floating;
-    Value v = add_value(replay_.graph.body(), {.name = std::string(name), .type = type, .expr = sym::substitute(e, stands_for_)});
+    ValueType type = e.is_boolean_typed()   ? ValueType::boolean
+                     : e.is_integer_typed() ? ValueType::integer
+                                            : ValueType::floating;
+    Value v = add_value(replay_.graph.body(),
+                        {.name = std::string(name), .type = type, .expr = sym::substitute(e, stands_for_)});
     add_node(replay_.graph.body(), {.op = op, .args = std::move(args), .results = {v}});
     values_.emplace(e, v);
     return v;
@@ -188,7 +194,7 @@ class Speller {
   Replay replay_;
   std::unordered_map<SymInt, Value> values_;
   std::unordered_map<SymInt, Place> places_;
-  std::vector<sym::Replacement> stands_for_;   // while a symbol is solved for: the size it is solved from
+  std::vector<sym::Replacement> stands_for_;  // while a symbol is solved for: the size it is solved from
 };
 
 }  // namespace

@@ -15,7 +15,8 @@ std::string outside_name(const InputMeaning& meaning) {
 
 std::string to_text(const InputMeaning& meaning) {
   if (auto* p = std::get_if<input::Parameter>(&meaning)) return "parameter " + join(p->names, ", ");
-  if (auto* b = std::get_if<input::Buffer>(&meaning)) return (b->persistent ? "buffer " : "non-persistent buffer ") + join(b->names, ", ");
+  if (auto* b = std::get_if<input::Buffer>(&meaning))
+    return (b->persistent ? "buffer " : "non-persistent buffer ") + join(b->names, ", ");
   if (auto* c = std::get_if<input::Constant>(&meaning)) return "constant " + c->name;
   if (auto* u = std::get_if<input::User>(&meaning)) return text("user input ", u->leaf, " ", u->name);
   if (auto* t = std::get_if<input::Tangent>(&meaning)) return text("tangent of output ", t->output);

@@ -18,7 +18,7 @@ std::string unique_name(GraphBody& graph, const std::string& wanted) {
   for (;;) {
     std::string candidate = text(wanted, "_", entry->second++);
     if (graph.names.try_emplace(candidate, 1).second) return candidate;
-    entry = graph.names.find(wanted);   // try_emplace may have moved the table
+    entry = graph.names.find(wanted);  // try_emplace may have moved the table
   }
 }
 
@@ -43,12 +43,16 @@ NodeId add_node(GraphBody& graph, Node node) {
 
 void for_each_input(const Node& node, const std::function<void(Value)>& visit) {
   for (const Arg& arg : node.args)
-    for_each_tensor(arg, [&](const Value& v) { if (v) visit(v); });
+    for_each_tensor(arg, [&](const Value& v) {
+      if (v) visit(v);
+    });
 }
 
 void for_each_result(const Node& node, const std::function<void(Value)>& visit) {
   for (const Arg& result : node.results)
-    for_each_tensor(result, [&](const Value& v) { if (v) visit(v); });
+    for_each_tensor(result, [&](const Value& v) {
+      if (v) visit(v);
+    });
 }
 
 Replay::Replay(const GraphBody& from) : map(from.values.size()), from_(from) {
@@ -97,8 +101,10 @@ void for_each_symbol(const Arg& arg, F&& f) {
       for (SymInt s : sym::symbols_of(e)) f(s);
   };
   if (auto* e = arg.get<SymInt>()) each(*e);
-  else if (auto* sizes = arg.get<Sizes>()) for (SymInt e : *sizes) each(e);
-  else if (auto* items = arg.get<Arg::Items>()) for (const Arg& item : *items) for_each_symbol(item, f);
+  else if (auto* sizes = arg.get<Sizes>())
+    for (SymInt e : *sizes) each(e);
+  else if (auto* items = arg.get<Arg::Items>())
+    for (const Arg& item : *items) for_each_symbol(item, f);
 }
 
 /// Symbols that stand for what a node finds in its data (item, nonzero), each with the node that tells its value.
@@ -109,8 +115,7 @@ std::unordered_map<SymInt, size_t> symbols_from_data(const GraphBody& graph) {
       if (!v) return;
       const ValueInfo& info = graph.info(v);
       Sizes exprs = info.type == ValueType::tensor ? info.meta.sizes : Sizes{info.expr};
-      for (SymInt e : exprs)
-        for_each_symbol(Arg(e), [&](SymInt s) { found.try_emplace(s, node); });
+      for (SymInt e : exprs) for_each_symbol(Arg(e), [&](SymInt s) { found.try_emplace(s, node); });
     });
   };
   for (const Arg& input : graph.inputs) meet(input, graph.nodes.size());
@@ -127,7 +132,9 @@ Graph remove_dead_code(Graph graph) {
   std::unordered_map<SymInt, size_t> origins = symbols_from_data(body);
   std::vector<bool> needed(body.values.size()), keep(body.nodes.size());
   auto need = [&](const Arg& arg) {
-    for_each_tensor(arg, [&](const Value& v) { if (v) needed[v.id] = true; });
+    for_each_tensor(arg, [&](const Value& v) {
+      if (v) needed[v.id] = true;
+    });
     if (!origins.empty())
       for_each_symbol(arg, [&](SymInt s) {
         if (auto at = origins.find(s); at != origins.end()) keep[at->second] = true;
@@ -139,7 +146,8 @@ Graph remove_dead_code(Graph graph) {
     bool live = keep[i] || node.op->traits.asserts || node.op->writes() || node.op->traits.unknown;
     for_each_result(node, [&](Value v) { live = live || needed[v.id]; });
     keep[i] = live;
-    if (live) for (const Arg& arg : node.args) need(arg);
+    if (live)
+      for (const Arg& arg : node.args) need(arg);
   }
   Replay replay(body);
   replay.inputs();
@@ -162,8 +170,8 @@ void verify(const GraphBody& graph) {
     const Node& node = graph.nodes[i];
     expect(node.op != nullptr, "node ", i, " has no operator");
     if (node.op->kind != Kind::structural && !node.op->traits.unknown && node.op->kind != Kind::symbolic) {
-      expect(node.args.size() == node.op->schema.args.size(), node.op->name(), " has ", node.args.size(), " arguments, its schema ",
-             node.op->schema.args.size());
+      expect(node.args.size() == node.op->schema.args.size(), node.op->name(), " has ", node.args.size(),
+             " arguments, its schema ", node.op->schema.args.size());
       expect(node.results.size() == node.op->schema.returns.size(), node.op->name(), " has ", node.results.size(),
              " results, its schema ", node.op->schema.returns.size());
     }

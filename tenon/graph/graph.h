@@ -1,5 +1,5 @@
-// A program as data: inputs, nodes in order of execution, outputs. A Graph owns its body through one pointer, so it moves
-// through passes while values (ids within that body) stay good.
+// A program as data: inputs, nodes in order of execution, outputs. A Graph owns its body through one pointer, so it
+// moves through passes while values (ids within that body) stay good.
 #pragma once
 #include <functional>
 #include <map>
@@ -29,10 +29,10 @@ enum class ValueType : uint8_t { tensor, integer, floating, boolean, token, cust
 struct ValueInfo {
   std::string name;
   ValueType type = ValueType::tensor;
-  TensorMeta meta;      // tensor
-  SymInt expr = 0;      // integer, floating, boolean: what it is in terms of the graph's symbols
-  NodeId producer = no_id;   // no_id: an input
-  std::string class_name;    // custom_object
+  TensorMeta meta;          // tensor
+  SymInt expr = 0;          // integer, floating, boolean: what it is in terms of the graph's symbols
+  NodeId producer = no_id;  // no_id: an input
+  std::string class_name;   // custom_object
 };
 
 using Arg = BasicArg<Value>;
@@ -42,10 +42,10 @@ enum class Phase : uint8_t { forward, backward, update };
 
 /// Where a node comes from, as the file says it; kept for writing back.
 struct Origin {
-  std::vector<std::pair<std::string, std::string>> metadata;   // stack_trace, nn_module_stack, torch_fn, ...
-  std::string name;                 // the file's node name; may be empty
-  std::vector<std::string> keywords;   // structural ops: names of trailing keyword arguments
-  int hop_single_return = -1;       // is_hop_single_tensor_return: -1 null
+  std::vector<std::pair<std::string, std::string>> metadata;  // stack_trace, nn_module_stack, torch_fn, ...
+  std::string name;                                           // the file's node name; may be empty
+  std::vector<std::string> keywords;                          // structural ops: names of trailing keyword arguments
+  int hop_single_return = -1;                                 // is_hop_single_tensor_return: -1 null
 };
 
 struct Node {
@@ -62,18 +62,18 @@ struct Node {
 /// Where a symbol gets its value when the graph is called.
 struct SymbolSource {
   enum Kind : uint8_t { input_size, input_value, node_result } kind = input_size;
-  ValueId value = no_id;   // the input, or the node's result
-  int dim = 0;             // input_size
+  ValueId value = no_id;  // the input, or the node's result
+  int dim = 0;            // input_size
 };
 
 struct GraphBody {
   std::vector<ValueInfo> values;
   std::vector<Node> nodes;
-  Args inputs;    // values, or constants for specialised inputs
-  Args outputs;   // values or constants
-  bool single_tensor_return = false;   // subgraphs: returns a tensor instead of a tuple
-  sym::ShapeEnv shapes;                // ranges of the symbols
-  std::unordered_map<std::string, int> names;   // name -> next suffix to try, for unique_name
+  Args inputs;                                 // values, or constants for specialised inputs
+  Args outputs;                                // values or constants
+  bool single_tensor_return = false;           // subgraphs: returns a tensor instead of a tuple
+  sym::ShapeEnv shapes;                        // ranges of the symbols
+  std::unordered_map<std::string, int> names;  // name -> next suffix to try, for unique_name
 
   const ValueInfo& info(Value v) const { return values[v.id]; }
   ValueInfo& info(Value v) { return values[v.id]; }
@@ -107,11 +107,11 @@ void for_each_result(const Node& node, const std::function<void(Value)>& visit);
 class Replay {
  public:
   explicit Replay(const GraphBody& from);
-  Graph graph;                          // the new graph
-  std::vector<Value> map;               // old value -> new value
-  void inputs();                        // copies all inputs
-  Arg moved(const Arg& arg) const;      // the argument in terms of the new graph
-  NodeId node(const Node& node);        // copies a node, its args moved, new results under the old names
+  Graph graph;                      // the new graph
+  std::vector<Value> map;           // old value -> new value
+  void inputs();                    // copies all inputs
+  Arg moved(const Arg& arg) const;  // the argument in terms of the new graph
+  NodeId node(const Node& node);    // copies a node, its args moved, new results under the old names
   void outputs();
   const GraphBody& from() const { return from_; }
 
@@ -126,10 +126,11 @@ Graph remove_dead_code(Graph graph);
 void verify(const GraphBody& graph);
 
 struct PrintOptions {
-  bool readable = false;   // PyTorch's print_readable form, instead of one line per node
+  bool readable = false;  // PyTorch's print_readable form, instead of one line per node
 };
 /// One line per node: "%add: f32[4] = aten::add.Tensor(%x, 1)". Labels are appended behind ';' where given.
-std::string to_text(const GraphBody& graph, const std::function<std::string(const GraphBody&, size_t input)>& input_label = {},
+std::string to_text(const GraphBody& graph,
+                    const std::function<std::string(const GraphBody&, size_t input)>& input_label = {},
                     const std::function<std::string(const GraphBody&, size_t output)>& output_label = {});
 std::string to_text(const GraphBody& graph, const Arg& arg);
 

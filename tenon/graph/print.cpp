@@ -71,8 +71,7 @@ std::string to_text(const GraphBody& graph, const std::function<std::string(cons
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     if (const Value* v = graph.inputs[i].get<Value>())
       out += text("%", graph.info(*v).name, ": ", type_text(graph.info(*v)), " = input()");
-    else
-      out += "input " + to_text(graph, graph.inputs[i]);
+    else out += "input " + to_text(graph, graph.inputs[i]);
     if (input_label) out += label(input_label(graph, i));
     out += "\n";
   }
@@ -80,7 +79,8 @@ std::string to_text(const GraphBody& graph, const std::function<std::string(cons
     std::string results;
     for (const Arg& result : node.results) {
       if (!results.empty()) results += ", ";
-      if (const Value* v = result.get<Value>(); v && *v) results += text("%", graph.info(*v).name, ": ", type_text(graph.info(*v)));
+      if (const Value* v = result.get<Value>(); v && *v)
+        results += text("%", graph.info(*v).name, ": ", type_text(graph.info(*v)));
       else if (auto* list = result.get<std::vector<Value>>()) {
         results += "[";
         for (size_t i = 0; i < list->size(); ++i)
@@ -94,11 +94,14 @@ std::string to_text(const GraphBody& graph, const std::function<std::string(cons
     bool first = true, skipped = false;
     for (size_t i = 0; i < node.args.size(); ++i) {
       bool slot = i < slots.size() && !node.op->traits.unknown && node.op->kind != Kind::structural;
-      if (slot && slots[i].has_default) {   // a default is not written
+      if (slot && slots[i].has_default) {  // a default is not written
         CallArg as_default = slots[i].default_value;
         Arg value;
         if (!as_default.is<Tensor>()) value = map_tensors<Value>(as_default, [](const Tensor&) { return Value{}; });
-        if (node.args[i] == value) { skipped = true; continue; }
+        if (node.args[i] == value) {
+          skipped = true;
+          continue;
+        }
       }
       if (!first) out += ", ";
       first = false;

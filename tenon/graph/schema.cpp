@@ -65,7 +65,9 @@ class Parser {
   std::string_view word() {
     skip_space();
     size_t n = 0;
-    while (n < rest_.size() && (std::isalnum(static_cast<unsigned char>(rest_[n])) || rest_[n] == '_' || rest_[n] == '.')) ++n;
+    while (n < rest_.size() &&
+           (std::isalnum(static_cast<unsigned char>(rest_[n])) || rest_[n] == '_' || rest_[n] == '.'))
+      ++n;
     std::string_view w = rest_.substr(0, n);
     rest_.remove_prefix(n);
     return w;
@@ -93,7 +95,7 @@ class Parser {
     std::string_view base = word();
     a.type.kind = kind_of(base);
     a.type.text = std::string(base);
-    if (accept('(')) {   // alias annotation: a, a!, a -> *, a|b
+    if (accept('(')) {  // alias annotation: a, a!, a -> *, a|b
       std::string_view inside = take_until(')');
       need(')');
       a.writes = inside.find('!') != std::string_view::npos;
@@ -109,7 +111,7 @@ class Parser {
       need(']');
       a.type.broadcasting_list = !size.empty();
       a.type.text += (inner_optional ? "?[" : "[") + std::string(size) + "]";
-      if (accept('(')) {   // (a!) after a list
+      if (accept('(')) {  // (a!) after a list
         std::string_view inside = take_until(')');
         need(')');
         a.writes = a.writes || inside.find('!') != std::string_view::npos;
@@ -158,23 +160,24 @@ class Parser {
       return value;
     }
     bool negative = accept('-');
-    size_t n = 0;   // a number may hold e-05: the minus is part of it
+    size_t n = 0;  // a number may hold e-05: the minus is part of it
     while (n < rest_.size() && rest_[n] != ',' && rest_[n] != ')' && rest_[n] != ' ') ++n;
     std::string w(rest_.substr(0, n));
     rest_.remove_prefix(n);
     if (w == "None") return {};
     if (w == "True") return true;
     if (w == "False") return false;
-    if (w == "Mean") return int64_t{1};          // Reduction::Mean
+    if (w == "Mean") return int64_t{1};  // Reduction::Mean
     if (w == "contiguous_format") return MemoryFormat::contiguous;
     if (w == "strided") return Layout::strided;
     if (w == "long") return DType::i64;
-    if (w == "inf") return negative ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+    if (w == "inf")
+      return negative ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
     if (w.find_first_of(".en") != std::string::npos) return negative ? -std::stod(w) : std::stod(w);
     int64_t i = std::stoll(w);
     if (negative) i = -i;
-    if (type.kind == TypeKind::dtype && i == 4) return DType::i64;   // files spell "long" as its number
-    if (type.list) return Sizes(2, SymInt(i));   // int[2] stride=1; a broadcasting list takes its length when used
+    if (type.kind == TypeKind::dtype && i == 4) return DType::i64;  // files spell "long" as its number
+    if (type.list) return Sizes(2, SymInt(i));  // int[2] stride=1; a broadcasting list takes its length when used
     if (type.kind == TypeKind::floating) return static_cast<double>(i);
     return i;
   }
@@ -203,7 +206,7 @@ std::string value_text(const CallArg& value, const Type& type) {
   }
   if (auto* i = value.get<SymInt>()) return text(*i);
   if (auto* d = value.get<double>()) return double_text(*d);
-  if (value.is<MemoryFormat>()) return "0";   // only contiguous_format is a default
+  if (value.is<MemoryFormat>()) return "0";  // only contiguous_format is a default
   if (auto* l = value.get<Layout>()) return std::string(name(*l));
   if (auto* d = value.get<DType>()) return *d == DType::i64 ? "4" : std::string(torch_name(*d));
   if (auto* l = value.get<std::vector<double>>()) return text(*l);
@@ -244,7 +247,8 @@ std::string to_text(const Schema& schema) {
     std::string out = a.type.text;
     if (!a.alias.empty()) {
       size_t end = out.find_first_of("[?");
-      out.insert(end == std::string::npos ? out.size() : end, "(" + a.alias + (a.writes ? "!" : "") + (a.alias_any ? " -> *" : "") + ")");
+      out.insert(end == std::string::npos ? out.size() : end,
+                 "(" + a.alias + (a.writes ? "!" : "") + (a.alias_any ? " -> *" : "") + ")");
     }
     return out;
   };
@@ -333,7 +337,7 @@ bool fits_list(CallArg& arg, const Type& type) {
     }
     case TypeKind::integer:
       if (arg.is<Sizes>()) return true;
-      if (auto* items = arg.get<CallArg::Items>()) {   // ints mixed with values of a graph
+      if (auto* items = arg.get<CallArg::Items>()) {  // ints mixed with values of a graph
         for (CallArg& item : *items)
           if (!fits_item(item, type)) return false;
         return true;
@@ -364,7 +368,8 @@ bool fits_list(CallArg& arg, const Type& type) {
 std::optional<std::string> coerce(CallArg& arg, const SchemaArg& slot) {
   const Type& type = slot.type;
   if (arg.is_none()) {
-    if (type.optional || type.kind == TypeKind::generator || type.kind == TypeKind::other || type.optional_items) return std::nullopt;
+    if (type.optional || type.kind == TypeKind::generator || type.kind == TypeKind::other || type.optional_items)
+      return std::nullopt;
     return type.text;
   }
   if (auto* t = arg.get<Tensor>(); t && !*t && type.optional) return std::nullopt;

@@ -20,7 +20,9 @@ struct Runner {
 
   DType dtype(const Operand& o) const { return program.buffers[o.buffer].dtype; }
   template <class T>
-  T* data(const Operand& o) const { return reinterpret_cast<T*>(buffers[o.buffer]) + o.offset.as_int(); }
+  T* data(const Operand& o) const {
+    return reinterpret_cast<T*>(buffers[o.buffer]) + o.offset.as_int();
+  }
 
   // f(T) with the operand's element type.
   template <class F>
@@ -35,7 +37,8 @@ struct Runner {
   template <class F>
   void with_float(const Operand& o, F&& f) const {
     with(o, [&](auto type) {
-      if constexpr (std::is_same_v<decltype(type), int64_t>) fail("this operation needs floating point tensors, got i64");
+      if constexpr (std::is_same_v<decltype(type), int64_t>)
+        fail("this operation needs floating point tensors, got i64");
       else f(type);
     });
   }
@@ -52,15 +55,18 @@ struct Runner {
       return last;
     };
     int64_t wanted = reach(o.sizes, o.strides);
-    require(wanted < 0 || (o.offset.as_int() >= 0 && wanted + o.offset.as_int() <= reach(b.sizes, b.strides)), "sizes that do not belong together: ", what,
-            " ", o.sizes, " is read from ", b.dtype, b.sizes);
+    require(wanted < 0 || (o.offset.as_int() >= 0 && wanted + o.offset.as_int() <= reach(b.sizes, b.strides)),
+            "sizes that do not belong together: ", what, " ", o.sizes, " is read from ", b.dtype, b.sizes);
   }
-  static void same(SymInt a, SymInt b, std::string_view what) { require(a == b, "sizes that do not belong together: ", what, " is ", a, " and ", b); }
+  static void same(SymInt a, SymInt b, std::string_view what) {
+    require(a == b, "sizes that do not belong together: ", what, " is ", a, " and ", b);
+  }
 
   void operator()(const loop::Stage&) const { unreachable(); }
 
   void operator()(const loop::Gemm& g) const {
-    for (auto& [o, what] : {std::pair{&g.a, "the left matrix"}, {&g.b, "the right matrix"}, {&g.out, "the product"}}) check(*o, what);
+    for (auto& [o, what] : {std::pair{&g.a, "the left matrix"}, {&g.b, "the right matrix"}, {&g.out, "the product"}})
+      check(*o, what);
     same(g.a.sizes[0], g.out.sizes[0], "the batch");
     same(g.b.sizes[0], g.out.sizes[0], "the batch");
     same(g.a.sizes[1], g.out.sizes[1], "the number of rows");
@@ -127,7 +133,9 @@ struct Runner {
     int64_t extra[3] = {0, 0, 0};
     for (size_t i = 0; i < c.output_padding.size(); ++i) extra[first + i] = c.output_padding[i].as_int();
     computed.set_out(extra);
-    for (size_t i = 0; i < 3; ++i) require(computed.out[i] == s.out[i], "sizes that do not belong together: a convolution gives ", computed.out[i], " places where ", s.out[i], " are expected");
+    for (size_t i = 0; i < 3; ++i)
+      require(computed.out[i] == s.out[i], "sizes that do not belong together: a convolution gives ", computed.out[i],
+              " places where ", s.out[i], " are expected");
     with_float(c.y, [&](auto type) {
       using T = decltype(type);
       switch (c.part) {
@@ -154,7 +162,8 @@ struct Runner {
 
   template <class T, class A>
   templates::AttentionArgs<T> attention_args(const A& a) const {
-    for (auto& [o, what] : {std::pair{&a.q, "query"}, {&a.k, "key"}, {&a.v, "value"}, {&a.out, "the output"}}) check(*o, what);
+    for (auto& [o, what] : {std::pair{&a.q, "query"}, {&a.k, "key"}, {&a.v, "value"}, {&a.out, "the output"}})
+      check(*o, what);
     for (size_t i : {size_t{0}, size_t{1}, size_t{2}}) same(a.q.sizes[i], a.out.sizes[i], "a size of query and output");
     same(a.q.sizes[0], a.k.sizes[0], "the batch of query and key");
     same(a.k.sizes[0], a.v.sizes[0], "the batch of key and value");
@@ -162,7 +171,8 @@ struct Runner {
     same(a.k.sizes[2], a.v.sizes[2], "the length of key and value");
     same(a.q.sizes[3], a.k.sizes[3], "the width of query and key");
     same(a.v.sizes[3], a.out.sizes[3], "the width of value and output");
-    require(a.k.sizes[1].as_int() > 0 && a.q.sizes[1].as_int() % a.k.sizes[1].as_int() == 0, "the heads of the query, ", a.q.sizes[1], ", are no multiple of the key's, ", a.k.sizes[1]);
+    require(a.k.sizes[1].as_int() > 0 && a.q.sizes[1].as_int() % a.k.sizes[1].as_int() == 0, "the heads of the query, ",
+            a.q.sizes[1], ", are no multiple of the key's, ", a.k.sizes[1]);
     templates::AttentionArgs<T> args;
     args.batch = a.q.sizes[0].as_int();
     args.heads = a.q.sizes[1].as_int();
@@ -247,7 +257,9 @@ struct Runner {
       using T = decltype(type);
       std::vector<T> in = dense<T>(s.in), values(in.size());
       std::vector<int64_t> indices(in.size());
-      if (!in.empty()) templates::sort<T>(in.data(), lines(s.in, s.dim), values.data(), indices.data(), lines(s.values, s.dim), s.descending);
+      if (!in.empty())
+        templates::sort<T>(in.data(), lines(s.in, s.dim), values.data(), indices.data(), lines(s.values, s.dim),
+                           s.descending);
       put(values, s.values);
       put(indices, s.indices);
     });
@@ -258,7 +270,9 @@ struct Runner {
       using T = decltype(type);
       std::vector<T> in = dense<T>(s.in), values(static_cast<size_t>(count(s.values.sizes).as_int()));
       std::vector<int64_t> indices(values.size());
-      if (!values.empty()) templates::topk<T>(in.data(), lines(s.in, s.dim), values.data(), indices.data(), lines(s.values, s.dim), s.largest, s.sorted);
+      if (!values.empty())
+        templates::topk<T>(in.data(), lines(s.in, s.dim), values.data(), indices.data(), lines(s.values, s.dim),
+                           s.largest, s.sorted);
       put(values, s.values);
       put(indices, s.indices);
     });
@@ -271,15 +285,15 @@ struct Runner {
       std::vector<int64_t> indices(s.has_indices ? in.size() : 0);
       templates::Lines l = lines(s.in, s.dim);
       if (!in.empty()) switch (s.kind) {
-        case loop::ScanKind::sum: templates::cumsum<T>(in.data(), l, out.data(), l); break;
-        case loop::ScanKind::product: templates::cumprod<T>(in.data(), l, out.data(), l); break;
-        case loop::ScanKind::max: templates::cummax<T>(in.data(), l, out.data(), indices.data(), l); break;
-        case loop::ScanKind::min: templates::cummin<T>(in.data(), l, out.data(), indices.data(), l); break;
-        case loop::ScanKind::logsumexp:
-          if constexpr (std::is_same_v<T, int64_t>) fail("logcumsumexp needs a floating point tensor");
-          else templates::logcumsumexp<T>(in.data(), l, out.data(), l);
-          break;
-      }
+          case loop::ScanKind::sum: templates::cumsum<T>(in.data(), l, out.data(), l); break;
+          case loop::ScanKind::product: templates::cumprod<T>(in.data(), l, out.data(), l); break;
+          case loop::ScanKind::max: templates::cummax<T>(in.data(), l, out.data(), indices.data(), l); break;
+          case loop::ScanKind::min: templates::cummin<T>(in.data(), l, out.data(), indices.data(), l); break;
+          case loop::ScanKind::logsumexp:
+            if constexpr (std::is_same_v<T, int64_t>) fail("logcumsumexp needs a floating point tensor");
+            else templates::logcumsumexp<T>(in.data(), l, out.data(), l);
+            break;
+        }
       put(out, s.out);
       if (s.has_indices) put(indices, s.indices);
     });

@@ -117,11 +117,13 @@ void load_block(DType dtype, const std::byte* from, int64_t stride, void* block,
   with_dtype(dtype, [&]<class D>(D) {
     auto* x = reinterpret_cast<const typename D::Stored*>(from);
     auto* r = static_cast<typename D::Computed*>(block);
-    if (stride == 1) for (size_t i = 0; i < n; ++i) r[i] = D::load(x[i]);
+    if (stride == 1)
+      for (size_t i = 0; i < n; ++i) r[i] = D::load(x[i]);
     else if (stride == 0) {
       typename D::Computed value = D::load(x[0]);
       for (size_t i = 0; i < n; ++i) r[i] = value;
-    } else for (size_t i = 0; i < n; ++i) r[i] = D::load(x[static_cast<int64_t>(i) * stride]);
+    } else
+      for (size_t i = 0; i < n; ++i) r[i] = D::load(x[static_cast<int64_t>(i) * stride]);
   });
 }
 
@@ -129,8 +131,10 @@ void store_block(DType dtype, const void* block, std::byte* to, int64_t stride, 
   with_dtype(dtype, [&]<class D>(D) {
     auto* x = static_cast<const typename D::Computed*>(block);
     auto* r = reinterpret_cast<typename D::Stored*>(to);
-    if (stride == 1) for (size_t i = 0; i < n; ++i) r[i] = D::store(x[i]);
-    else for (size_t i = 0; i < n; ++i) r[static_cast<int64_t>(i) * stride] = D::store(x[i]);
+    if (stride == 1)
+      for (size_t i = 0; i < n; ++i) r[i] = D::store(x[i]);
+    else
+      for (size_t i = 0; i < n; ++i) r[static_cast<int64_t>(i) * stride] = D::store(x[i]);
   });
 }
 
@@ -142,7 +146,8 @@ void gather_block(DType dtype, const std::byte* from, const int64_t* offsets, vo
   });
 }
 
-void scatter_block(DType dtype, const void* block, std::byte* to, const int64_t* offsets, loop::Mode mode, const uint8_t* where, size_t n) {
+void scatter_block(DType dtype, const void* block, std::byte* to, const int64_t* offsets, loop::Mode mode,
+                   const uint8_t* where, size_t n) {
   with_dtype(dtype, [&]<class D>(D) {
     using C = typename D::Computed;
     auto* x = static_cast<const C*>(block);

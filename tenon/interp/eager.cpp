@@ -17,13 +17,15 @@ namespace {
 struct Kernel {
   Metas metas;
   loop::Program program;
-  std::vector<std::optional<CompiledStage>> stages;   // per step; empty for anchors
-  std::vector<size_t> temporaries;                    // bytes, per buffer; 0 for inputs and outputs
+  std::vector<std::optional<CompiledStage>> stages;  // per step; empty for anchors
+  std::vector<size_t> temporaries;                   // bytes, per buffer; 0 for inputs and outputs
 };
 
 void append_bytes(std::string& key, const void* data, size_t n) { key.append(static_cast<const char*>(data), n); }
 template <class T>
-void append_raw(std::string& key, T value) { append_bytes(key, &value, sizeof value); }
+void append_raw(std::string& key, T value) {
+  append_bytes(key, &value, sizeof value);
+}
 
 // Everything a kernel depends on: dtypes, sizes and strides of tensors, and the other arguments.
 void append_key(std::string& key, const CallArg& arg) {
@@ -57,17 +59,19 @@ std::shared_ptr<Kernel> make_kernel(const Op& op, std::span<const CallArg> args)
   Lower lower(op, args, kernel->metas.values, kernel->program);
   lower_op(lower);
   for (const loop::Step& step : kernel->program.steps) {
-    if (auto* stage = std::get_if<loop::Stage>(&step)) kernel->stages.emplace_back(CompiledStage(kernel->program, *stage));
+    if (auto* stage = std::get_if<loop::Stage>(&step))
+      kernel->stages.emplace_back(CompiledStage(kernel->program, *stage));
     else kernel->stages.emplace_back();
   }
   for (const loop::Buffer& b : kernel->program.buffers)
-    kernel->temporaries.push_back(b.role == loop::Role::temporary ? static_cast<size_t>(count(b.sizes).as_int()) * item_size(b.dtype) : 0);
+    kernel->temporaries.push_back(
+        b.role == loop::Role::temporary ? static_cast<size_t>(count(b.sizes).as_int()) * item_size(b.dtype) : 0);
   return kernel;
 }
 
 // Kernels by what they depend on, per thread: no lock in the way of a small call.
 const Kernel& kernel_for(const Op& op, std::span<const CallArg> args) {
-  constexpr size_t most = 4096;   // programs with sizes that change at every call must not fill memory
+  constexpr size_t most = 4096;  // programs with sizes that change at every call must not fill memory
   thread_local std::unordered_map<std::string, std::shared_ptr<Kernel>> kernels;
   thread_local std::string key;
   key.clear();
@@ -75,7 +79,7 @@ const Kernel& kernel_for(const Op& op, std::span<const CallArg> args) {
   for (const CallArg& arg : args) append_key(key, arg);
   auto it = kernels.find(key);
   if (it != kernels.end()) return *it->second;
-  std::string own = key;   // making a kernel may call operators
+  std::string own = key;  // making a kernel may call operators
   auto made = make_kernel(op, args);
   if (kernels.size() >= most) kernels.clear();
   return *(kernels[own] = std::move(made));
@@ -86,7 +90,9 @@ CallResults run_kernel(const Op& op, std::span<const CallArg> args) {
   SmallVector<std::byte*, 16> buffers(kernel.program.buffers.size(), nullptr);
   size_t next = 0;
   for (const CallArg& arg : args)
-    for_each_tensor(arg, [&](const Tensor& t) { if (t) buffers[next++] = const_cast<std::byte*>(t.bytes()); });
+    for_each_tensor(arg, [&](const Tensor& t) {
+      if (t) buffers[next++] = const_cast<std::byte*>(t.bytes());
+    });
   CallResults results;
   results.reserve(kernel.metas.values.size());
   for (const auto& meta : kernel.metas.values) {
@@ -138,7 +144,7 @@ void write(Tensor& target, const Tensor& value) {
 CallResults run_writing(const Op& op, CallArgs args) {
   CallArgs plain(args.begin(), args.begin() + static_cast<ptrdiff_t>(op.functional->schema.args.size()));
   CallResults values = execute(*op.functional, std::move(plain));
-  if (op.functional->kind == Kind::view) {   // unsqueeze_: the tensor itself becomes the view
+  if (op.functional->kind == Kind::view) {  // unsqueeze_: the tensor itself becomes the view
     Tensor target = *args[0].get<Tensor>();
     target.impl()->meta = values[0].get<Tensor>()->meta();
     return {CallArg(target)};
@@ -149,7 +155,9 @@ CallResults run_writing(const Op& op, CallArgs args) {
     if (!op.schema.args[i].writes) continue;
     Tensor target = *args[i].get<Tensor>();
     Tensor value = *values[next++].get<Tensor>();
-    if (op.schema.args[i].keyword_only) require(target.sizes() == value.sizes(), op.name(), ": expected an out tensor of sizes ", value.sizes(), ", got ", target.meta());
+    if (op.schema.args[i].keyword_only)
+      require(target.sizes() == value.sizes(), op.name(), ": expected an out tensor of sizes ", value.sizes(), ", got ",
+              target.meta());
     write(target, value);
     results.emplace_back(target);
   }
@@ -170,7 +178,8 @@ CallResults execute(const Op& op, CallArgs args) {
   if (def->view) return run_view(op, args);
   if (def->kernel) {
     ArgsView call(op, args);
-    if (CallResults results = def->kernel(call); !results.empty()) return results;   // else it leaves the call to the stages
+    if (CallResults results = def->kernel(call); !results.empty())
+      return results;  // else it leaves the call to the stages
   }
   if (def->lower || def->scalar) return run_kernel(op, args);
   if (def->decompose) {

@@ -10,8 +10,8 @@ void install();
 /// Threads that kernels may use.
 void set_threads(int count);
 
-/// Runs one call: views share storage, writes go to their argument, composites run their meaning, the rest is lowered, compiled
-/// to block instructions (kept for the next call of this kind) and executed.
+/// Runs one call: views share storage, writes go to their argument, composites run their meaning, the rest is lowered,
+/// compiled to block instructions (kept for the next call of this kind) and executed.
 CallResults execute(const Op& op, CallArgs args);
 
 }  // namespace tenon::interp

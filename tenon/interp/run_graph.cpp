@@ -14,7 +14,9 @@ CallArg evaluated(SymInt e, const sym::Bindings& symbols) {
   return sym::evaluate(e, symbols);
 }
 
-SymInt evaluated_int(SymInt e, const sym::Bindings& symbols) { return e.is_int() ? e : SymInt(sym::evaluate(e, symbols)); }
+SymInt evaluated_int(SymInt e, const sym::Bindings& symbols) {
+  return e.is_int() ? e : SymInt(sym::evaluate(e, symbols));
+}
 
 class Run {
  public:
@@ -27,9 +29,12 @@ class Run {
       if (v) values_[v->id] = inputs[i];
     }
     symbols_ = bind_symbols(graph, inputs, names);
-    for (size_t i = 0; i < graph.nodes.size(); ++i) for_each_input(graph.nodes[i], [&](Value v) { last_use_[v.id] = i + 1; });
+    for (size_t i = 0; i < graph.nodes.size(); ++i)
+      for_each_input(graph.nodes[i], [&](Value v) { last_use_[v.id] = i + 1; });
     for (const Arg& output : graph.outputs)
-      for_each_tensor(output, [&](const Value& v) { if (v) last_use_[v.id] = graph.nodes.size() + 1; });
+      for_each_tensor(output, [&](const Value& v) {
+        if (v) last_use_[v.id] = graph.nodes.size() + 1;
+      });
   }
 
   std::vector<CallArg> operator()() {
@@ -38,13 +43,19 @@ class Run {
       try {
         step(node);
       } catch (const Error& e) {
-        std::string_view what = e.what();   // the op's own messages start with its name already
+        std::string_view what = e.what();  // the op's own messages start with its name already
         std::string where;
-        for_each_result(node, [&](Value v) { if (where.empty()) where = "%" + graph_.info(v).name + " = "; });
+        for_each_result(node, [&](Value v) {
+          if (where.empty()) where = "%" + graph_.info(v).name + " = ";
+        });
         fail("node ", where, starts_with(what, node.op->name()) ? "" : node.op->name() + ": ", what);
       }
-      for_each_input(node, [&](Value v) { if (last_use_[v.id] == i + 1) values_[v.id] = CallArg(); });
-      for_each_result(node, [&](Value v) { if (last_use_[v.id] == 0) values_[v.id] = CallArg(); });
+      for_each_input(node, [&](Value v) {
+        if (last_use_[v.id] == i + 1) values_[v.id] = CallArg();
+      });
+      for_each_result(node, [&](Value v) {
+        if (last_use_[v.id] == 0) values_[v.id] = CallArg();
+      });
     }
     std::vector<CallArg> outputs;
     for (const Arg& output : graph_.outputs) outputs.push_back(argument(output));
@@ -75,7 +86,8 @@ class Run {
       if (auto* v = node.results[i].get<Value>(); v && *v) take(*v, std::move(results[i]));
       else if (auto* list = node.results[i].get<std::vector<Value>>()) {
         auto* tensors = results[i].get<std::vector<Tensor>>();
-        expect(tensors && tensors->size() == list->size(), node.op->name(), " gave another number of tensors than its node has results");
+        expect(tensors && tensors->size() == list->size(), node.op->name(),
+               " gave another number of tensors than its node has results");
         for (size_t k = 0; k < list->size(); ++k) take((*list)[k], CallArg((*tensors)[k]));
       }
     }
@@ -83,13 +95,14 @@ class Run {
 
   void take(Value v, CallArg result) {
     const ValueInfo& info = graph_.info(v);
-    if (info.type != ValueType::tensor && info.expr.is_symbol()) {   // a number read from data
+    if (info.type != ValueType::tensor && info.expr.is_symbol()) {  // a number read from data
       if (auto* e = result.get<SymInt>()) symbols_.set(info.expr, e->as_int());
       else if (auto* d = result.get<double>()) symbols_.set_real(info.expr, *d);
       else if (auto* b = result.get<bool>()) symbols_.set(info.expr, *b);
     } else if (auto* t = result.get<Tensor>(); t && *t) {
-      for (size_t d = 0; d < std::min(info.meta.rank(), t->rank()); ++d)   // a size that depends on data
-        if (info.meta.sizes[d].is_symbol() && !symbols_.find(info.meta.sizes[d])) symbols_.set(info.meta.sizes[d], t->sizes()[d].as_int());
+      for (size_t d = 0; d < std::min(info.meta.rank(), t->rank()); ++d)  // a size that depends on data
+        if (info.meta.sizes[d].is_symbol() && !symbols_.find(info.meta.sizes[d]))
+          symbols_.set(info.meta.sizes[d], t->sizes()[d].as_int());
     }
     values_[v.id] = std::move(result);
   }
@@ -106,7 +119,8 @@ class Run {
       for (const step::Step& s : map.steps) {
         if (auto* r = std::get_if<step::Reshape>(&s)) fits = fits && view_strides(meta.sizes, meta.strides, r->sizes);
         if (!fits) break;
-        if (std::holds_alternative<step::Strided>(s)) fits = fits && promised(*v).strides == base->strides() && base->meta().offset == SymInt(0);
+        if (std::holds_alternative<step::Strided>(s))
+          fits = fits && promised(*v).strides == base->strides() && base->meta().offset == SymInt(0);
         if (!fits) break;
         meta = viewed(s, meta);
       }
@@ -140,15 +154,21 @@ class Run {
   const GraphBody& graph_;
   GraphRun options_;
   std::vector<CallArg> values_;
-  std::vector<size_t> last_use_;   // node number + 1; 0: never
+  std::vector<size_t> last_use_;  // node number + 1; 0: never
   sym::Bindings symbols_;
 };
 
 }  // namespace
 
-sym::Bindings bind_symbols(const GraphBody& graph, std::span<const CallArg> inputs, std::span<const std::string> names) {
+sym::Bindings bind_symbols(const GraphBody& graph, std::span<const CallArg> inputs,
+                           std::span<const std::string> names) {
   sym::Bindings symbols;
-  struct Later { SymInt expr; int64_t value; size_t input; int dim; };
+  struct Later {
+    SymInt expr;
+    int64_t value;
+    size_t input;
+    int dim;
+  };
   std::vector<Later> later;
   auto meet = [&](SymInt expr, int64_t value, size_t input, int dim) {
     auto where = [&] { return dim < 0 ? "input " + names[input] : text("input ", names[input], ", dimension ", dim); };
@@ -158,7 +178,8 @@ sym::Bindings bind_symbols(const GraphBody& graph, std::span<const CallArg> inpu
     }
     if (expr.is_symbol() && !symbols.find(expr)) {
       sym::Range range = graph.shapes.ranges.of(expr);
-      // As torch.export: sizes 0 and 1 are let through where the range begins at 2, because that bound is an artefact of tracing.
+      // As torch.export: sizes 0 and 1 are let through where the range begins at 2, because that bound is an artefact
+      // of tracing.
       bool fits = range.contains(value) || (value >= 0 && value < 2 && range.lo <= 2);
       require(fits, where(), ": expected a size in ", range, " (", expr, "), got ", value);
       symbols.set(expr, value);
@@ -174,7 +195,8 @@ sym::Bindings bind_symbols(const GraphBody& graph, std::span<const CallArg> inpu
       auto* t = inputs[i].get<Tensor>();
       require(t && *t, "input ", names[i], ": expected a tensor, ", info.meta);
       require(t->dtype() == info.meta.dtype, "input ", names[i], ": expected ", info.meta.dtype, ", got ", t->dtype());
-      require(t->rank() == info.meta.rank(), "input ", names[i], ": expected ", info.meta.rank(), " dimensions (", info.meta, "), got ", t->meta());
+      require(t->rank() == info.meta.rank(), "input ", names[i], ": expected ", info.meta.rank(), " dimensions (",
+              info.meta, "), got ", t->meta());
       for (size_t d = 0; d < t->rank(); ++d) meet(info.meta.sizes[d], t->sizes()[d].as_int(), i, static_cast<int>(d));
     } else if (auto* e = inputs[i].get<SymInt>()) {
       meet(info.expr, e->as_int(), i, -1);
@@ -189,7 +211,8 @@ sym::Bindings bind_symbols(const GraphBody& graph, std::span<const CallArg> inpu
     progress = false;
     for (Later& l : later) {
       std::vector<SymInt> open;
-      for (SymInt s : sym::symbols_of(l.expr)) if (!symbols.find(s)) open.push_back(s);
+      for (SymInt s : sym::symbols_of(l.expr))
+        if (!symbols.find(s)) open.push_back(s);
       if (open.size() != 1) continue;
       std::vector<sym::Replacement> known;
       for (auto& [s, value] : symbols.values()) known.emplace_back(s, value);
@@ -205,8 +228,8 @@ sym::Bindings bind_symbols(const GraphBody& graph, std::span<const CallArg> inpu
     for (SymInt s : sym::symbols_of(l.expr)) complete = complete && symbols.find(s);
     if (!complete) continue;
     int64_t expected = sym::evaluate(l.expr, symbols);
-    require(expected == l.value, "input ", names[l.input], l.dim < 0 ? "" : text(", dimension ", l.dim), ": expected ", l.expr, " = ", expected,
-            ", got ", l.value);
+    require(expected == l.value, "input ", names[l.input], l.dim < 0 ? "" : text(", dimension ", l.dim), ": expected ",
+            l.expr, " = ", expected, ", got ", l.value);
   }
   return symbols;
 }

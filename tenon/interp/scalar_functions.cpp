@@ -93,13 +93,17 @@ T digamma(T x_in) {
   }
   for (; x < 10; x += 1) result -= 1 / x;
   double y = 1 / (x * x);
-  double series = y * (1.0 / 12 - y * (1.0 / 120 - y * (1.0 / 252 - y * (1.0 / 240 - y * (1.0 / 132 - y * (691.0 / 32760 - y / 12))))));
+  double series =
+      y *
+      (1.0 / 12 - y * (1.0 / 120 - y * (1.0 / 252 - y * (1.0 / 240 - y * (1.0 / 132 - y * (691.0 / 32760 - y / 12))))));
   return static_cast<T>(result + std::log(x) - 0.5 / x - series);
 }
 
 // Newton steps on erf from a logarithmic starting value.
 double erfinv(double y) {
-  if (y <= -1 || y >= 1) return std::fabs(y) == 1 ? std::copysign(std::numeric_limits<double>::infinity(), y) : std::numeric_limits<double>::quiet_NaN();
+  if (y <= -1 || y >= 1)
+    return std::fabs(y) == 1 ? std::copysign(std::numeric_limits<double>::infinity(), y)
+                             : std::numeric_limits<double>::quiet_NaN();
   double w = std::log1p(-y * y), a = 0.147;
   double t = 2 / (M_PI * a) + w / 2;
   double x = std::copysign(std::sqrt(std::sqrt(t * t - w / a) - t), y);
@@ -113,8 +117,8 @@ double erfinv(double y) {
 
 // Philox 4x32-10: 32 bits for a (seed, stream, position), the same on every machine.
 uint32_t philox(uint64_t seed, uint64_t stream, uint64_t position) {
-  uint32_t counter[4] = {static_cast<uint32_t>(position >> 2), static_cast<uint32_t>(position >> 34), static_cast<uint32_t>(stream),
-                         static_cast<uint32_t>(stream >> 32)};
+  uint32_t counter[4] = {static_cast<uint32_t>(position >> 2), static_cast<uint32_t>(position >> 34),
+                         static_cast<uint32_t>(stream), static_cast<uint32_t>(stream >> 32)};
   uint32_t key[2] = {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
   for (int round = 0; round < 10; ++round) {
     uint64_t p0 = uint64_t{0xD2511F53} * counter[0], p1 = uint64_t{0xCD9E8D57} * counter[2];
@@ -132,14 +136,25 @@ constexpr auto operation() {
   if constexpr (fn == Fn::add) return [](T a, T b) { return wrap_add(a, b); };
   else if constexpr (fn == Fn::sub) return [](T a, T b) { return wrap_sub(a, b); };
   else if constexpr (fn == Fn::mul) return [](T a, T b) { return wrap_mul(a, b); };
-  else if constexpr (fn == Fn::div) return [](T a, T b) { if constexpr (std::is_same_v<T, int64_t>) return safe_div(a, b); else return a / b; };
+  else if constexpr (fn == Fn::div)
+    return [](T a, T b) {
+      if constexpr (std::is_same_v<T, int64_t>) return safe_div(a, b);
+      else return a / b;
+    };
   else if constexpr (fn == Fn::floor_div) return [](T a, T b) { return floor_div(a, b); };
   else if constexpr (fn == Fn::remainder) return [](T a, T b) { return remainder(a, b); };
-  else if constexpr (fn == Fn::fmod) return [](T a, T b) {
-    if constexpr (std::is_same_v<T, int64_t>) { require(b != 0, "division by zero in an integer tensor"); return b == -1 ? T(0) : a % b; }
-    else return std::fmod(a, b);
-  };
-  else if constexpr (fn == Fn::pow) return [](T a, T b) { if constexpr (std::is_same_v<T, int64_t>) return int_pow(a, b); else return std::pow(a, b); };
+  else if constexpr (fn == Fn::fmod)
+    return [](T a, T b) {
+      if constexpr (std::is_same_v<T, int64_t>) {
+        require(b != 0, "division by zero in an integer tensor");
+        return b == -1 ? T(0) : a % b;
+      } else return std::fmod(a, b);
+    };
+  else if constexpr (fn == Fn::pow)
+    return [](T a, T b) {
+      if constexpr (std::is_same_v<T, int64_t>) return int_pow(a, b);
+      else return std::pow(a, b);
+    };
   else if constexpr (fn == Fn::atan2) return [](T a, T b) { return std::atan2(a, b); };
   else if constexpr (fn == Fn::hypot) return [](T a, T b) { return std::hypot(a, b); };
   else if constexpr (fn == Fn::copysign) return [](T a, T b) { return std::copysign(a, b); };
@@ -148,13 +163,37 @@ constexpr auto operation() {
   else if constexpr (fn == Fn::max) return [](T a, T b) { return a != a ? a : b != b ? b : a > b ? a : b; };
   else if constexpr (fn == Fn::fmin) return [](T a, T b) { return a != a ? b : b != b ? a : a < b ? a : b; };
   else if constexpr (fn == Fn::fmax) return [](T a, T b) { return a != a ? b : b != b ? a : a > b ? a : b; };
-  else if constexpr (fn == Fn::neg) return [](T a) { if constexpr (std::is_same_v<T, int64_t>) return wrap_sub<T>(0, a); else return -a; };
-  else if constexpr (fn == Fn::abs) return [](T a) { if constexpr (std::is_same_v<T, int64_t>) return a < 0 ? wrap_sub<T>(0, a) : a; else return std::fabs(a); };
-  else if constexpr (fn == Fn::sign) return [](T a) { return T((a > 0) - (a < 0)); };   // 0 for NaN
-  else if constexpr (fn == Fn::floor) return [](T a) { if constexpr (std::is_same_v<T, int64_t>) return a; else return std::floor(a); };
-  else if constexpr (fn == Fn::ceil) return [](T a) { if constexpr (std::is_same_v<T, int64_t>) return a; else return std::ceil(a); };
-  else if constexpr (fn == Fn::trunc) return [](T a) { if constexpr (std::is_same_v<T, int64_t>) return a; else return std::trunc(a); };
-  else if constexpr (fn == Fn::round_even) return [](T a) { if constexpr (std::is_same_v<T, int64_t>) return a; else return std::nearbyint(a); };
+  else if constexpr (fn == Fn::neg)
+    return [](T a) {
+      if constexpr (std::is_same_v<T, int64_t>) return wrap_sub<T>(0, a);
+      else return -a;
+    };
+  else if constexpr (fn == Fn::abs)
+    return [](T a) {
+      if constexpr (std::is_same_v<T, int64_t>) return a < 0 ? wrap_sub<T>(0, a) : a;
+      else return std::fabs(a);
+    };
+  else if constexpr (fn == Fn::sign) return [](T a) { return T((a > 0) - (a < 0)); };  // 0 for NaN
+  else if constexpr (fn == Fn::floor)
+    return [](T a) {
+      if constexpr (std::is_same_v<T, int64_t>) return a;
+      else return std::floor(a);
+    };
+  else if constexpr (fn == Fn::ceil)
+    return [](T a) {
+      if constexpr (std::is_same_v<T, int64_t>) return a;
+      else return std::ceil(a);
+    };
+  else if constexpr (fn == Fn::trunc)
+    return [](T a) {
+      if constexpr (std::is_same_v<T, int64_t>) return a;
+      else return std::trunc(a);
+    };
+  else if constexpr (fn == Fn::round_even)
+    return [](T a) {
+      if constexpr (std::is_same_v<T, int64_t>) return a;
+      else return std::nearbyint(a);
+    };
   else if constexpr (fn == Fn::sqrt) return [](T a) { return std::sqrt(a); };
   else if constexpr (fn == Fn::rsqrt) return [](T a) { return T(1) / std::sqrt(a); };
   else if constexpr (fn == Fn::reciprocal) return [](T a) { return T(1) / a; };
@@ -190,7 +229,11 @@ constexpr auto operation() {
   else if constexpr (fn == Fn::gt) return [](T a, T b) { return a > b; };
   else if constexpr (fn == Fn::ge) return [](T a, T b) { return a >= b; };
   else if constexpr (fn == Fn::is_nan) return [](T a) { return a != a; };
-  else if constexpr (fn == Fn::is_inf) return [](T a) { if constexpr (std::is_floating_point_v<T>) return std::isinf(a); else return false; };
+  else if constexpr (fn == Fn::is_inf)
+    return [](T a) {
+      if constexpr (std::is_floating_point_v<T>) return std::isinf(a);
+      else return false;
+    };
   else if constexpr (fn == Fn::logical_and) return [](T a, T b) { return a && b; };
   else if constexpr (fn == Fn::logical_or) return [](T a, T b) { return a || b; };
   else if constexpr (fn == Fn::logical_xor) return [](T a, T b) { return !a != !b; };
@@ -198,9 +241,15 @@ constexpr auto operation() {
   else if constexpr (fn == Fn::bit_and) return [](T a, T b) { return a & b; };
   else if constexpr (fn == Fn::bit_or) return [](T a, T b) { return a | b; };
   else if constexpr (fn == Fn::bit_xor) return [](T a, T b) { return a ^ b; };
-  else if constexpr (fn == Fn::bit_not) return [](T a) { if constexpr (std::is_same_v<T, uint8_t>) return !a; else return ~a; };
-  else if constexpr (fn == Fn::shift_left) return [](T a, T b) { return b < 0 || b > 63 ? T(0) : static_cast<T>(static_cast<uint64_t>(a) << b); };
-  else return [](T a, T b) { return b < 0 || b > 63 ? (a < 0 ? T(-1) : T(0)) : static_cast<T>(a >> b); };   // shift_right
+  else if constexpr (fn == Fn::bit_not)
+    return [](T a) {
+      if constexpr (std::is_same_v<T, uint8_t>) return !a;
+      else return ~a;
+    };
+  else if constexpr (fn == Fn::shift_left)
+    return [](T a, T b) { return b < 0 || b > 63 ? T(0) : static_cast<T>(static_cast<uint64_t>(a) << b); };
+  else
+    return [](T a, T b) { return b < 0 || b > 63 ? (a < 0 ? T(-1) : T(0)) : static_cast<T>(a >> b); };  // shift_right
 }
 
 template <Fn fn, class T, class R, bool two>
@@ -227,7 +276,8 @@ void run_fma(void* out, const void* a, const void* b, const void* c, size_t n) {
   }
 }
 void run_random(void* out, const void* a, const void* b, const void* c, size_t n) {
-  auto *seed = static_cast<const int64_t*>(a), *stream = static_cast<const int64_t*>(b), *position = static_cast<const int64_t*>(c);
+  auto *seed = static_cast<const int64_t*>(a), *stream = static_cast<const int64_t*>(b),
+       *position = static_cast<const int64_t*>(c);
   auto* r = static_cast<int64_t*>(out);
   for (size_t i = 0; i < n; ++i)
     r[i] = philox(static_cast<uint64_t>(seed[i]), static_cast<uint64_t>(stream[i]), static_cast<uint64_t>(position[i]));
@@ -258,9 +308,13 @@ BlockFn pick(Compute operand) {
 
 BlockFn block_function(Fn fn, Compute operand, Compute result) {
   switch (fn) {
-    case Fn::add: return operand == Compute::boolean ? pick<Fn::logical_or, true, true, any_type>(operand) : pick<Fn::add, true, false, numbers>(operand);
+    case Fn::add:
+      return operand == Compute::boolean ? pick<Fn::logical_or, true, true, any_type>(operand)
+                                         : pick<Fn::add, true, false, numbers>(operand);
     case Fn::sub: return pick<Fn::sub, true, false, numbers>(operand);
-    case Fn::mul: return operand == Compute::boolean ? pick<Fn::logical_and, true, true, any_type>(operand) : pick<Fn::mul, true, false, numbers>(operand);
+    case Fn::mul:
+      return operand == Compute::boolean ? pick<Fn::logical_and, true, true, any_type>(operand)
+                                         : pick<Fn::mul, true, false, numbers>(operand);
     case Fn::div: return pick<Fn::div, true, false, numbers>(operand);
     case Fn::floor_div: return pick<Fn::floor_div, true, false, numbers>(operand);
     case Fn::remainder: return pick<Fn::remainder, true, false, numbers>(operand);

@@ -9,7 +9,8 @@ namespace tenon::interp {
 /// Elements of a block: boolean as uint8_t, i64, f32, f64.
 using BlockFn = void (*)(void* out, const void* a, const void* b, const void* c, size_t n);
 
-/// For an expression node that computes (neither a leaf nor round_to). `operand` is the compute type of its first operand.
+/// For an expression node that computes (neither a leaf nor round_to). `operand` is the compute type of its first
+/// operand.
 BlockFn block_function(loop::Fn fn, loop::Compute operand, loop::Compute result);
 BlockFn cast_function(loop::Compute from, loop::Compute to);
 
@@ -18,7 +19,8 @@ void load_block(DType dtype, const std::byte* from, int64_t stride, void* block,
 void store_block(DType dtype, const void* block, std::byte* to, int64_t stride, size_t n);
 /// The same for elements at given offsets.
 void gather_block(DType dtype, const std::byte* from, const int64_t* offsets, void* block, size_t n);
-void scatter_block(DType dtype, const void* block, std::byte* to, const int64_t* offsets, loop::Mode mode, const uint8_t* where, size_t n);
+void scatter_block(DType dtype, const void* block, std::byte* to, const int64_t* offsets, loop::Mode mode,
+                   const uint8_t* where, size_t n);
 /// What storing to dtype and loading again gives.
 void round_block(DType dtype, const void* block, void* out, size_t n);
 size_t block_item(loop::Compute compute);

@@ -17,8 +17,8 @@ using loop::ExprId;
 using loop::ExprNode;
 using loop::Fn;
 
-constexpr int64_t lanes = 1024;            // elements of a block, and terms of a chunk of a long reduction
-constexpr int64_t short_reduction = 32;    // up to here terms are taken one after another
+constexpr int64_t lanes = 1024;          // elements of a block, and terms of a chunk of a long reduction
+constexpr int64_t short_reduction = 32;  // up to here terms are taken one after another
 constexpr size_t register_bytes = lanes * 8;
 
 /// base + sum of coefficient * loop index.
@@ -29,15 +29,15 @@ struct Linear {
 
 struct Instruction {
   enum Kind : uint8_t { compute, round, index, load, gather } kind = compute;
-  uint32_t out = 0, a = 0, b = 0, c = 0;   // registers
+  uint32_t out = 0, a = 0, b = 0, c = 0;  // registers
   BlockFn fn = nullptr;
   DType dtype = DType::f32;
   BufferId buffer = 0;
-  Linear at;                               // load: the offset. index: the value
-  SmallVector<uint32_t, 6> indices;        // gather: a register per dim
+  Linear at;                         // load: the offset. index: the value
+  SmallVector<uint32_t, 6> indices;  // gather: a register per dim
   SmallVector<int64_t, 6> sizes, strides;
-  uint32_t guard = ~0u, otherwise = ~0u;   // registers
-  size_t item = 8;                         // bytes of a block element
+  uint32_t guard = ~0u, otherwise = ~0u;  // registers
+  size_t item = 8;                        // bytes of a block element
 };
 
 struct StoreInstruction {
@@ -54,10 +54,10 @@ struct StoreInstruction {
 struct Reduction {
   Combine combine = Combine::sum;
   Compute type = Compute::f32;
-  uint32_t value = 0, out = 0;   // registers
+  uint32_t value = 0, out = 0;  // registers
 };
 
-struct Filled {   // a register that holds one constant
+struct Filled {  // a register that holds one constant
   uint32_t reg;
   Compute type;
   double real;
@@ -66,31 +66,32 @@ struct Filled {   // a register that holds one constant
 
 /// A run of consecutive points of some loops, and where the other loops stand.
 struct Span {
-  size_t first_loop, loop_count;   // the loops the lanes run over
-  int64_t start, n;                // linear positions within them
-  const int64_t* fixed;            // index of every other loop
+  size_t first_loop, loop_count;  // the loops the lanes run over
+  int64_t start, n;               // linear positions within them
+  const int64_t* fixed;           // index of every other loop
 };
 
 }  // namespace
 
 struct CompiledStage::Impl {
-  std::vector<int64_t> extents;   // domain, then reduction
+  std::vector<int64_t> extents;  // domain, then reduction
   size_t domain_rank = 0;
   int64_t domain = 1, reduce = 1;
   bool reduces = false, serial = false;
   uint32_t registers = 0;
   std::vector<Filled> constants;
-  std::vector<Instruction> inner, outer;   // within the reduction; after it, or all of it
+  std::vector<Instruction> inner, outer;  // within the reduction; after it, or all of it
   std::vector<Reduction> reductions;
   std::vector<StoreInstruction> stores;
 
   void run_block(std::byte* const* buffers, std::byte* memory, int64_t lo, int64_t hi) const;
-  void execute(const std::vector<Instruction>& code, std::byte* const* buffers, std::byte* memory, const Span& span) const;
+  void execute(const std::vector<Instruction>& code, std::byte* const* buffers, std::byte* memory,
+               const Span& span) const;
   void store(const StoreInstruction& s, std::byte* const* buffers, std::byte* memory, const Span& span) const;
   template <class F>
   void segments(const Linear& at, const Span& span, F&& f) const;
-  void offsets(std::span<const uint32_t> indices, std::span<const int64_t> sizes, std::span<const int64_t> strides, std::byte* memory,
-               const uint8_t* where, int64_t n, int64_t* out) const;
+  void offsets(std::span<const uint32_t> indices, std::span<const int64_t> sizes, std::span<const int64_t> strides,
+               std::byte* memory, const uint8_t* where, int64_t n, int64_t* out) const;
   void reduce_long(std::byte* const* buffers, std::byte* memory, const int64_t* point, int64_t lane) const;
 };
 
@@ -99,11 +100,12 @@ namespace {
 /// Turns the expressions a stage uses into instructions.
 class Compiler {
  public:
-  Compiler(const loop::Program& program, std::span<const int64_t> extents) : program_(program), extents_(extents), loops_(extents.size()) {}
+  Compiler(const loop::Program& program, std::span<const int64_t> extents)
+      : program_(program), extents_(extents), loops_(extents.size()) {}
 
   uint32_t registers = 0;
   std::vector<Filled> constants;
-  std::vector<std::pair<ExprId, uint32_t>> seen;   // few: a linear search is enough
+  std::vector<std::pair<ExprId, uint32_t>> seen;  // few: a linear search is enough
 
   std::optional<Linear> linear(ExprId id) const {
     const ExprNode& n = program_.arena[id];
@@ -112,7 +114,10 @@ class Compiler {
     out.by_loop.resize(loops_, 0);
     switch (n.fn) {
       case Fn::constant: out.base = n.integer; return out;
-      case Fn::size: expect(n.size.is_int(), "a stage with symbolic sizes cannot run"); out.base = n.size.as_int(); return out;
+      case Fn::size:
+        expect(n.size.is_int(), "a stage with symbolic sizes cannot run");
+        out.base = n.size.as_int();
+        return out;
       case Fn::index: out.by_loop[static_cast<size_t>(n.integer)] = 1; return out;
       case Fn::add:
       case Fn::sub: {
@@ -126,7 +131,9 @@ class Compiler {
       case Fn::mul: {
         auto a = linear(n.args[0]), b = linear(n.args[1]);
         if (!a || !b) return std::nullopt;
-        auto is_constant = [&](const Linear& l) { return std::all_of(l.by_loop.begin(), l.by_loop.end(), [](int64_t c) { return c == 0; }); };
+        auto is_constant = [&](const Linear& l) {
+          return std::all_of(l.by_loop.begin(), l.by_loop.end(), [](int64_t c) { return c == 0; });
+        };
         if (!is_constant(*a)) std::swap(a, b);
         if (!is_constant(*a)) return std::nullopt;
         for (size_t i = 0; i < loops_; ++i) b->by_loop[i] *= a->base;
@@ -137,9 +144,10 @@ class Compiler {
     }
   }
 
-  // The linear offset of an access, where every index is linear. It is checked here, once, for all that the loops will reach:
-  // operands whose sizes do not belong together are an Error and never touch memory they should not.
-  std::optional<Linear> place(std::span<const ExprId> at, const loop::Buffer& buffer, std::span<const int64_t> extents) const {
+  // The linear offset of an access, where every index is linear. It is checked here, once, for all that the loops will
+  // reach: operands whose sizes do not belong together are an Error and never touch memory they should not.
+  std::optional<Linear> place(std::span<const ExprId> at, const loop::Buffer& buffer,
+                              std::span<const int64_t> extents) const {
     Linear out;
     out.by_loop.resize(loops_, 0);
     bool runs = std::none_of(extents.begin(), extents.end(), [](int64_t e) { return e == 0; });
@@ -147,9 +155,11 @@ class Compiler {
       auto index = linear(at[d]);
       if (!index) return std::nullopt;
       int64_t least = index->base, most = index->base;
-      for (size_t i = 0; i < loops_; ++i) (index->by_loop[i] < 0 ? least : most) += index->by_loop[i] * (extents[i] - 1);
-      require(!runs || (least >= 0 && most < buffer.sizes[d].as_int()), "sizes that do not belong together: dimension ", d, " of ", buffer.name, ", ",
-              buffer.dtype, buffer.sizes, ", would be read or written at ", least < 0 ? least : most);
+      for (size_t i = 0; i < loops_; ++i)
+        (index->by_loop[i] < 0 ? least : most) += index->by_loop[i] * (extents[i] - 1);
+      require(!runs || (least >= 0 && most < buffer.sizes[d].as_int()), "sizes that do not belong together: dimension ",
+              d, " of ", buffer.name, ", ", buffer.dtype, buffer.sizes, ", would be read or written at ",
+              least < 0 ? least : most);
       int64_t stride = buffer.strides[d].as_int();
       out.base += index->base * stride;
       for (size_t i = 0; i < loops_; ++i) out.by_loop[i] += index->by_loop[i] * stride;
@@ -225,14 +235,17 @@ class Compiler {
 
 void fill(const Filled& f, std::byte* reg, int64_t lanes) {
   switch (f.type) {
-    case Compute::boolean: std::fill_n(reinterpret_cast<uint8_t*>(reg), lanes, static_cast<uint8_t>(f.integer != 0)); return;
+    case Compute::boolean:
+      std::fill_n(reinterpret_cast<uint8_t*>(reg), lanes, static_cast<uint8_t>(f.integer != 0));
+      return;
     case Compute::i64: std::fill_n(reinterpret_cast<int64_t*>(reg), lanes, f.integer); return;
     case Compute::f32: std::fill_n(reinterpret_cast<float*>(reg), lanes, static_cast<float>(f.real)); return;
     case Compute::f64: std::fill_n(reinterpret_cast<double*>(reg), lanes, f.real); return;
   }
 }
 
-// -- reductions ------------------------------------------------------------------------------------------------------------
+// -- reductions
+// ------------------------------------------------------------------------------------------------------------
 
 template <class T>
 T initial(Combine combine) {
@@ -254,10 +267,12 @@ template <class T>
 T combined(Combine combine, T a, T b) {
   switch (combine) {
     case Combine::sum:
-      if constexpr (std::is_same_v<T, int64_t>) return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+      if constexpr (std::is_same_v<T, int64_t>)
+        return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
       else return static_cast<T>(a + b);
     case Combine::product:
-      if constexpr (std::is_same_v<T, int64_t>) return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+      if constexpr (std::is_same_v<T, int64_t>)
+        return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
       else return static_cast<T>(a * b);
     case Combine::any: return a || b;
     case Combine::all: return a && b;
@@ -278,9 +293,11 @@ bool displaces(Combine combine, T a, T b) {
 }
 
 template <class T>
-void accumulate_lanes(Combine combine, T* acc, const T* values, int64_t n) {   // one more term for each lane
-  if (combine == Combine::sum) for (int64_t i = 0; i < n; ++i) acc[i] = combined(Combine::sum, acc[i], values[i]);
-  else for (int64_t i = 0; i < n; ++i) acc[i] = combined(combine, acc[i], values[i]);
+void accumulate_lanes(Combine combine, T* acc, const T* values, int64_t n) {  // one more term for each lane
+  if (combine == Combine::sum)
+    for (int64_t i = 0; i < n; ++i) acc[i] = combined(Combine::sum, acc[i], values[i]);
+  else
+    for (int64_t i = 0; i < n; ++i) acc[i] = combined(combine, acc[i], values[i]);
 }
 
 template <class T>
@@ -289,8 +306,12 @@ T reduce_chunk(Combine combine, const T* values, int64_t n) {
   T partial[ways];
   std::fill_n(partial, ways, initial<T>(combine));
   int64_t i = 0;
-  if (combine == Combine::sum) for (; i + ways <= n; i += ways) for (int64_t j = 0; j < ways; ++j) partial[j] = combined(Combine::sum, partial[j], values[i + j]);
-  else for (; i + ways <= n; i += ways) for (int64_t j = 0; j < ways; ++j) partial[j] = combined(combine, partial[j], values[i + j]);
+  if (combine == Combine::sum)
+    for (; i + ways <= n; i += ways)
+      for (int64_t j = 0; j < ways; ++j) partial[j] = combined(Combine::sum, partial[j], values[i + j]);
+  else
+    for (; i + ways <= n; i += ways)
+      for (int64_t j = 0; j < ways; ++j) partial[j] = combined(combine, partial[j], values[i + j]);
   for (int64_t j = 0; i < n; ++i, ++j) partial[j] = combined(combine, partial[j], values[i]);
   for (int64_t width = ways / 2; width > 0; width /= 2)
     for (int64_t j = 0; j < width; ++j) partial[j] = combined(combine, partial[j], partial[j + width]);
@@ -347,13 +368,14 @@ CompiledStage::CompiledStage(const loop::Program& program, const loop::Stage& st
     r.value = compiler.compile(a.value, s.inner, {});
     s.reductions.push_back(r);
   }
-  for (Reduction& r : s.reductions) {   // two registers: the result, and the value that argmin and argmax compare
+  for (Reduction& r : s.reductions) {  // two registers: the result, and the value that argmin and argmax compare
     r.out = compiler.registers;
     compiler.registers += 2;
   }
-  if (s.reduces)   // what was computed per term is not there after the reduction; constants are
+  if (s.reduces)  // what was computed per term is not there after the reduction; constants are
     std::erase_if(compiler.seen, [&](auto& entry) {
-      return std::none_of(compiler.constants.begin(), compiler.constants.end(), [&](const Filled& f) { return f.reg == entry.second; });
+      return std::none_of(compiler.constants.begin(), compiler.constants.end(),
+                          [&](const Filled& f) { return f.reg == entry.second; });
     });
   for (const loop::Store& store : stage.stores) {
     StoreInstruction out;
@@ -362,11 +384,12 @@ CompiledStage::CompiledStage(const loop::Program& program, const loop::Stage& st
     out.dtype = buffer.dtype;
     out.mode = store.mode;
     out.value = compiler.compile(store.value, s.outer, s.reductions);
-    auto at = store.where == ~0u && store.mode == loop::Mode::set ? compiler.place(store.at, buffer, s.extents) : std::nullopt;
+    auto at = store.where == ~0u && store.mode == loop::Mode::set ? compiler.place(store.at, buffer, s.extents)
+                                                                  : std::nullopt;
     out.linear = at.has_value();
     if (at) out.at = *at;
     else {
-      s.serial = true;   // places may coincide: contributions are taken in index order
+      s.serial = true;  // places may coincide: contributions are taken in index order
       for (ExprId index : store.at) out.indices.push_back(compiler.compile(index, s.outer, s.reductions));
       for (size_t d = 0; d < store.at.size(); ++d) {
         out.sizes.push_back(buffer.sizes[d].as_int());
@@ -376,7 +399,7 @@ CompiledStage::CompiledStage(const loop::Program& program, const loop::Stage& st
     }
     s.stores.push_back(std::move(out));
   }
-  s.registers = compiler.registers + 1;   // the last one holds offsets
+  s.registers = compiler.registers + 1;  // the last one holds offsets
   s.constants = std::move(compiler.constants);
 }
 
@@ -424,20 +447,23 @@ void CompiledStage::Impl::segments(const Linear& at, const Span& span, F&& f) co
   }
 }
 
-void CompiledStage::Impl::offsets(std::span<const uint32_t> indices, std::span<const int64_t> sizes, std::span<const int64_t> strides,
-                                  std::byte* memory, const uint8_t* where, int64_t n, int64_t* out) const {
+void CompiledStage::Impl::offsets(std::span<const uint32_t> indices, std::span<const int64_t> sizes,
+                                  std::span<const int64_t> strides, std::byte* memory, const uint8_t* where, int64_t n,
+                                  int64_t* out) const {
   std::fill_n(out, n, 0);
   for (size_t d = 0; d < indices.size(); ++d) {
     auto* index = reinterpret_cast<const int64_t*>(memory + indices[d] * register_bytes);
     for (int64_t i = 0; i < n; ++i) {
       if (where && !where[i]) continue;
-      require(index[i] >= 0 && index[i] < sizes[d], "index ", index[i], " is out of range for dimension ", d, " of size ", sizes[d]);
+      require(index[i] >= 0 && index[i] < sizes[d], "index ", index[i], " is out of range for dimension ", d,
+              " of size ", sizes[d]);
       out[i] += index[i] * strides[d];
     }
   }
 }
 
-void CompiledStage::Impl::execute(const std::vector<Instruction>& code, std::byte* const* buffers, std::byte* memory, const Span& span) const {
+void CompiledStage::Impl::execute(const std::vector<Instruction>& code, std::byte* const* buffers, std::byte* memory,
+                                  const Span& span) const {
   auto reg = [&](uint32_t r) { return memory + r * register_bytes; };
   auto n = static_cast<size_t>(span.n);
   for (const Instruction& ins : code) {
@@ -456,7 +482,8 @@ void CompiledStage::Impl::execute(const std::vector<Instruction>& code, std::byt
         auto size = static_cast<int64_t>(item_size(ins.dtype));
         std::byte* out = reg(ins.out);
         segments(ins.at, span, [&](int64_t lane, int64_t offset, int64_t stride, int64_t count) {
-          load_block(ins.dtype, base + offset * size, stride, out + static_cast<size_t>(lane) * ins.item, static_cast<size_t>(count));
+          load_block(ins.dtype, base + offset * size, stride, out + static_cast<size_t>(lane) * ins.item,
+                     static_cast<size_t>(count));
         });
         break;
       }
@@ -473,7 +500,7 @@ void CompiledStage::Impl::execute(const std::vector<Instruction>& code, std::byt
         std::memcpy(reg(ins.out), reg(ins.otherwise), n * ins.item);
         for (size_t i = 0; i < n; ++i) {
           if (!where[i]) continue;
-          size_t j = i + 1;   // a run of neighbours is loaded at once
+          size_t j = i + 1;  // a run of neighbours is loaded at once
           while (j < n && where[j] && at[j] == at[j - 1] + 1) ++j;
           load_block(ins.dtype, buffers[ins.buffer] + at[i] * size, 1, reg(ins.out) + i * ins.item, j - i);
           i = j - 1;
@@ -484,13 +511,15 @@ void CompiledStage::Impl::execute(const std::vector<Instruction>& code, std::byt
   }
 }
 
-void CompiledStage::Impl::store(const StoreInstruction& s, std::byte* const* buffers, std::byte* memory, const Span& span) const {
+void CompiledStage::Impl::store(const StoreInstruction& s, std::byte* const* buffers, std::byte* memory,
+                                const Span& span) const {
   std::byte* value = memory + s.value * register_bytes;
   if (s.linear) {
     auto size = static_cast<int64_t>(item_size(s.dtype));
     size_t item = block_item(loop::compute_of(s.dtype));
     segments(s.at, span, [&](int64_t lane, int64_t offset, int64_t stride, int64_t count) {
-      store_block(s.dtype, value + static_cast<size_t>(lane) * item, buffers[s.buffer] + offset * size, stride, static_cast<size_t>(count));
+      store_block(s.dtype, value + static_cast<size_t>(lane) * item, buffers[s.buffer] + offset * size, stride,
+                  static_cast<size_t>(count));
     });
     return;
   }
@@ -501,7 +530,8 @@ void CompiledStage::Impl::store(const StoreInstruction& s, std::byte* const* buf
 }
 
 // All terms of one point of the domain; the results go to its lane.
-void CompiledStage::Impl::reduce_long(std::byte* const* buffers, std::byte* memory, const int64_t* point, int64_t lane) const {
+void CompiledStage::Impl::reduce_long(std::byte* const* buffers, std::byte* memory, const int64_t* point,
+                                      int64_t lane) const {
   struct Running {
     Pairwise<float> f32;
     Pairwise<double> f64;
@@ -510,7 +540,7 @@ void CompiledStage::Impl::reduce_long(std::byte* const* buffers, std::byte* memo
     int64_t position = -1;
   };
   std::vector<Running> running(reductions.size());
-  auto pairwise = [](Running& r, auto type) -> auto& {
+  auto pairwise = [](Running & r, auto type) -> auto& {
     using T = decltype(type);
     if constexpr (std::is_same_v<T, float>) return r.f32;
     else if constexpr (std::is_same_v<T, double>) return r.f64;
@@ -543,11 +573,12 @@ void CompiledStage::Impl::reduce_long(std::byte* const* buffers, std::byte* memo
     const Reduction& r = reductions[k];
     std::byte* out = memory + r.out * register_bytes;
     if (gives_position(r.combine)) reinterpret_cast<int64_t*>(out)[lane] = std::max<int64_t>(running[k].position, 0);
-    else with_type(r.type, [&](auto type) {
-      auto& so_far = pairwise(running[k], type);
-      so_far.combine = r.combine;
-      reinterpret_cast<decltype(type)*>(out)[lane] = so_far.result();
-    });
+    else
+      with_type(r.type, [&](auto type) {
+        auto& so_far = pairwise(running[k], type);
+        so_far.combine = r.combine;
+        reinterpret_cast<decltype(type)*>(out)[lane] = so_far.result();
+      });
   }
 }
 
@@ -606,7 +637,8 @@ void CompiledStage::run(std::byte* const* buffers) const {
   if (s.domain == 0) return;
   int64_t work_per_point = s.reduces ? std::max<int64_t>(s.reduce, 1) : 1;
   // Long reductions are split between threads point by point, everything else by whole blocks.
-  int64_t block = s.reduces && s.reduce > short_reduction ? std::clamp<int64_t>(16384 / work_per_point, 1, lanes) : lanes;
+  int64_t block =
+      s.reduces && s.reduce > short_reduction ? std::clamp<int64_t>(16384 / work_per_point, 1, lanes) : lanes;
   int64_t blocks = (s.domain + block - 1) / block;
   int64_t grain = std::max<int64_t>(1, 32768 / std::max<int64_t>(1, block * work_per_point));
   auto body = [&](int64_t lo, int64_t hi) {
@@ -617,7 +649,7 @@ void CompiledStage::run(std::byte* const* buffers) const {
     if (storage.size() < needed) storage.resize(needed);
     auto address = reinterpret_cast<uintptr_t>(storage.data());
     std::byte* memory = storage.data() + (64 - address % 64) % 64;
-    int64_t widest = std::min(lanes, std::max(s.domain, s.reduce));   // a small tensor pays for no more than it has
+    int64_t widest = std::min(lanes, std::max(s.domain, s.reduce));  // a small tensor pays for no more than it has
     for (const Filled& f : s.constants) fill(f, memory + f.reg * register_bytes, widest);
     for (int64_t b = lo; b < hi; ++b) s.run_block(buffers, memory, b * block, std::min(s.domain, (b + 1) * block));
   };

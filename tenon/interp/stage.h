@@ -7,8 +7,8 @@
 
 namespace tenon::interp {
 
-/// A stage made ready to run: sizes are constants, expressions are instructions over block registers, indices that are linear
-/// in the loops are strides.
+/// A stage made ready to run: sizes are constants, expressions are instructions over block registers, indices that are
+/// linear in the loops are strides.
 class CompiledStage {
  public:
   CompiledStage(const loop::Program& program, const loop::Stage& stage);

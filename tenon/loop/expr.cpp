@@ -26,12 +26,16 @@ std::string_view name(Compute compute) {
 
 std::string_view name(Fn fn) {
   static constexpr std::string_view names[] = {
-      "constant", "index", "size", "load", "accumulated", "cast", "round_to", "add", "sub", "mul", "div", "fma", "floor_div",
-      "remainder", "fmod", "pow", "atan2", "hypot", "copysign", "nextafter", "min", "max", "fmin", "fmax", "neg", "abs", "sign",
-      "floor", "ceil", "trunc", "round_even", "sqrt", "rsqrt", "reciprocal", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p",
-      "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "erfinv",
-      "lgamma", "digamma", "sigmoid", "eq", "ne", "lt", "le", "gt", "ge", "is_nan", "is_inf", "logical_and", "logical_or",
-      "logical_xor", "logical_not", "bit_and", "bit_or", "bit_xor", "bit_not", "shift_left", "shift_right", "select", "random_bits"};
+      "constant", "index",      "size",     "load",        "accumulated", "cast",        "round_to",    "add",
+      "sub",      "mul",        "div",      "fma",         "floor_div",   "remainder",   "fmod",        "pow",
+      "atan2",    "hypot",      "copysign", "nextafter",   "min",         "max",         "fmin",        "fmax",
+      "neg",      "abs",        "sign",     "floor",       "ceil",        "trunc",       "round_even",  "sqrt",
+      "rsqrt",    "reciprocal", "exp",      "exp2",        "expm1",       "log",         "log2",        "log10",
+      "log1p",    "sin",        "cos",      "tan",         "asin",        "acos",        "atan",        "sinh",
+      "cosh",     "tanh",       "asinh",    "acosh",       "atanh",       "erf",         "erfc",        "erfinv",
+      "lgamma",   "digamma",    "sigmoid",  "eq",          "ne",          "lt",          "le",          "gt",
+      "ge",       "is_nan",     "is_inf",   "logical_and", "logical_or",  "logical_xor", "logical_not", "bit_and",
+      "bit_or",   "bit_xor",    "bit_not",  "shift_left",  "shift_right", "select",      "random_bits"};
   static_assert(std::size(names) == static_cast<size_t>(Fn::random_bits) + 1);
   return names[static_cast<size_t>(fn)];
 }
@@ -55,7 +59,8 @@ ExprId Arena::add(ExprNode node) {
 
 Expr constant(Arena& arena, double value, Compute type) {
   ExprNode node{.fn = Fn::constant, .type = type};
-  if (type == Compute::i64 || type == Compute::boolean) node.integer = type == Compute::boolean ? value != 0 : static_cast<int64_t>(value);
+  if (type == Compute::i64 || type == Compute::boolean)
+    node.integer = type == Compute::boolean ? value != 0 : static_cast<int64_t>(value);
   else node.real = value;
   return {&arena, arena.add(node)};
 }
@@ -77,7 +82,8 @@ namespace {
 Expr settled(Expr x, Arena& arena, Compute type) {
   if (x.arena) return x;
   // A fractional literal beside an integer expression makes the result f32, as a Python float would.
-  if ((type == Compute::i64 || type == Compute::boolean) && !x.literal_is_int) return constant(arena, x.literal, Compute::f32);
+  if ((type == Compute::i64 || type == Compute::boolean) && !x.literal_is_int)
+    return constant(arena, x.literal, Compute::f32);
   return constant(arena, x.literal, type);
 }
 
@@ -94,8 +100,18 @@ void meet(Expr& a, Expr& b) {
 
 bool gives_boolean(Fn fn) {
   switch (fn) {
-    case Fn::eq: case Fn::ne: case Fn::lt: case Fn::le: case Fn::gt: case Fn::ge: case Fn::is_nan: case Fn::is_inf:
-    case Fn::logical_and: case Fn::logical_or: case Fn::logical_xor: case Fn::logical_not: return true;
+    case Fn::eq:
+    case Fn::ne:
+    case Fn::lt:
+    case Fn::le:
+    case Fn::gt:
+    case Fn::ge:
+    case Fn::is_nan:
+    case Fn::is_inf:
+    case Fn::logical_and:
+    case Fn::logical_or:
+    case Fn::logical_xor:
+    case Fn::logical_not: return true;
     default: return false;
   }
 }
@@ -133,14 +149,15 @@ Expr call(Fn fn, Expr a) {
 
 Expr call(Fn fn, Expr a, Expr b) {
   meet(a, b);
-  if (a.type() == Compute::i64) {   // index arithmetic: keep it small
+  if (a.type() == Compute::i64) {  // index arithmetic: keep it small
     if (fn == Fn::add && is_constant(a, 0)) return b;
     if ((fn == Fn::add || fn == Fn::sub) && is_constant(b, 0)) return a;
     if (fn == Fn::mul && is_constant(a, 1)) return b;
     if (fn == Fn::mul && is_constant(b, 1)) return a;
     if (fn == Fn::mul && (is_constant(a, 0) || is_constant(b, 0))) return constant(*a.arena, int64_t{0}, Compute::i64);
   }
-  return {a.arena, a.arena->add({.fn = fn, .type = gives_boolean(fn) ? Compute::boolean : a.type(), .args = {a.id, b.id}})};
+  return {a.arena,
+          a.arena->add({.fn = fn, .type = gives_boolean(fn) ? Compute::boolean : a.type(), .args = {a.id, b.id}})};
 }
 
 Expr call(Fn fn, Expr a, Expr b, Expr c) {

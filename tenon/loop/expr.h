@@ -12,26 +12,92 @@
 
 namespace tenon::loop {
 
-/// What an expression is computed in. f16 and bf16 load to f32 and round when stored; small integers load to i64 and wrap.
+/// What an expression is computed in. f16 and bf16 load to f32 and round when stored; small integers load to i64 and
+/// wrap.
 enum class Compute : uint8_t { boolean, i64, f32, f64 };
 Compute compute_of(DType dtype);
 std::string_view name(Compute compute);
 
 enum class Fn : uint8_t {
-  constant, index, size, load, accumulated,                       // leaves
-  cast,                                                           // to the node's Compute: float to int truncates, any to boolean is != 0
-  round_to,                                                       // to the values a narrower dtype can hold
-  add, sub, mul, div, fma, floor_div, remainder, fmod, pow, atan2, hypot, copysign, nextafter,   // arithmetic; floor_div, remainder as Python
-  min, max,                                                       // NaN wins
-  fmin, fmax,                                                     // NaN loses
-  neg, abs, sign, floor, ceil, trunc, round_even, sqrt, rsqrt, reciprocal,
-  exp, exp2, expm1, log, log2, log10, log1p, sin, cos, tan, asin, acos, atan, sinh, cosh, tanh, asinh, acosh, atanh,
-  erf, erfc, erfinv, lgamma, digamma, sigmoid,
-  eq, ne, lt, le, gt, ge, is_nan, is_inf,
-  logical_and, logical_or, logical_xor, logical_not,
-  bit_and, bit_or, bit_xor, bit_not, shift_left, shift_right,
-  select,                                                         // condition, then, else
-  random_bits,                                                    // seed, stream, position: 32 uniform bits as i64 (Philox)
+  constant,
+  index,
+  size,
+  load,
+  accumulated,  // leaves
+  cast,         // to the node's Compute: float to int truncates, any to boolean is != 0
+  round_to,     // to the values a narrower dtype can hold
+  add,
+  sub,
+  mul,
+  div,
+  fma,
+  floor_div,
+  remainder,
+  fmod,
+  pow,
+  atan2,
+  hypot,
+  copysign,
+  nextafter,  // arithmetic; floor_div, remainder as Python
+  min,
+  max,  // NaN wins
+  fmin,
+  fmax,  // NaN loses
+  neg,
+  abs,
+  sign,
+  floor,
+  ceil,
+  trunc,
+  round_even,
+  sqrt,
+  rsqrt,
+  reciprocal,
+  exp,
+  exp2,
+  expm1,
+  log,
+  log2,
+  log10,
+  log1p,
+  sin,
+  cos,
+  tan,
+  asin,
+  acos,
+  atan,
+  sinh,
+  cosh,
+  tanh,
+  asinh,
+  acosh,
+  atanh,
+  erf,
+  erfc,
+  erfinv,
+  lgamma,
+  digamma,
+  sigmoid,
+  eq,
+  ne,
+  lt,
+  le,
+  gt,
+  ge,
+  is_nan,
+  is_inf,
+  logical_and,
+  logical_or,
+  logical_xor,
+  logical_not,
+  bit_and,
+  bit_or,
+  bit_xor,
+  bit_not,
+  shift_left,
+  shift_right,
+  select,       // condition, then, else
+  random_bits,  // seed, stream, position: 32 uniform bits as i64 (Philox)
 };
 std::string_view name(Fn fn);
 
@@ -41,20 +107,20 @@ using BufferId = uint32_t;
 struct ExprNode {
   Fn fn = Fn::constant;
   Compute type = Compute::f32;
-  DType dtype = DType::f32;      // round_to
-  SmallVector<ExprId, 4> args;   // operands; a load's indices
-  double real = 0;               // constant
-  int64_t integer = 0;           // constant, index (which loop), accumulated (which)
-  SymInt size = 0;               // size
-  BufferId buffer = 0;           // load
-  ExprId guard = ~0u;            // load: memory is not touched where it is false
+  DType dtype = DType::f32;     // round_to
+  SmallVector<ExprId, 4> args;  // operands; a load's indices
+  double real = 0;              // constant
+  int64_t integer = 0;          // constant, index (which loop), accumulated (which)
+  SymInt size = 0;              // size
+  BufferId buffer = 0;          // load
+  ExprId guard = ~0u;           // load: memory is not touched where it is false
   ExprId otherwise = ~0u;
   bool operator==(const ExprNode&) const = default;
 };
 
 class Arena {
  public:
-  ExprId add(ExprNode node);   // an equal node is the same id
+  ExprId add(ExprNode node);  // an equal node is the same id
   const ExprNode& operator[](ExprId id) const { return nodes_[id]; }
   size_t size() const { return nodes_.size(); }
 
@@ -67,7 +133,7 @@ class Arena {
 struct Expr {
   Arena* arena = nullptr;
   ExprId id = 0;
-  double literal = 0;   // where arena is null: a number that has not met an expression yet
+  double literal = 0;  // where arena is null: a number that has not met an expression yet
   bool literal_is_int = false;
 
   Expr() = default;
@@ -80,9 +146,9 @@ struct Expr {
 
 Expr constant(Arena& arena, double value, Compute type);
 Expr constant(Arena& arena, int64_t value, Compute type);
-Expr size_expr(Arena& arena, SymInt size);   // i64
+Expr size_expr(Arena& arena, SymInt size);  // i64
 Expr cast(Expr x, Compute type);
-Expr round_to(Expr x, DType dtype);          // what storing to dtype and loading again gives
+Expr round_to(Expr x, DType dtype);  // what storing to dtype and loading again gives
 Expr call(Fn fn, Expr a);
 Expr call(Fn fn, Expr a, Expr b);
 Expr call(Fn fn, Expr a, Expr b, Expr c);

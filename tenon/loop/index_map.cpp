@@ -9,8 +9,10 @@ namespace tenon {
 std::optional<Sizes> view_strides(const Sizes& base_sizes, const Sizes& base_strides, const Sizes& sizes) {
   for (SymInt size : base_sizes)
     if (size == SymInt(0)) return contiguous_strides(sizes);
-  // Dense memory may be cut up anew in any way; that symbolic sizes multiply to the same number is for the run to check.
-  if (!(count(base_sizes).is_int() && count(sizes).is_int()) && base_strides == contiguous_strides(base_sizes)) return contiguous_strides(sizes);
+  // Dense memory may be cut up anew in any way; that symbolic sizes multiply to the same number is for the run to
+  // check.
+  if (!(count(base_sizes).is_int() && count(sizes).is_int()) && base_strides == contiguous_strides(base_sizes))
+    return contiguous_strides(sizes);
   Sizes strides(sizes.size(), SymInt(1));
   // Walk both shapes from the right; a run of base dims that lie densely behind each other may be cut up anew.
   size_t next = sizes.size();
@@ -69,7 +71,7 @@ TensorMeta applied(const step::Expand& e, TensorMeta m) {
     bool same = m.sizes[i] == e.sizes[fresh + i];
     strides[fresh + i] = same ? m.strides[i] : SymInt(0);
   }
-  for (size_t i = fresh; i-- > 0;)   // a new dim of size 1 gets the stride of a dense one
+  for (size_t i = fresh; i-- > 0;)  // a new dim of size 1 gets the stride of a dense one
     if (e.sizes[i] == SymInt(1)) strides[i] = i + 1 < e.sizes.size() ? e.sizes[i + 1] * strides[i + 1] : SymInt(1);
   m.sizes = e.sizes;
   m.strides = strides;
@@ -78,8 +80,8 @@ TensorMeta applied(const step::Expand& e, TensorMeta m) {
 
 TensorMeta applied(const step::Reshape& r, TensorMeta m) {
   std::optional<Sizes> strides = view_strides(m.sizes, m.strides, r.sizes);
-  require(strides.has_value(), "view: sizes ", r.sizes, " are no view of a tensor with sizes ", m.sizes, " and strides ", m.strides,
-          "; use reshape, which copies where it must");
+  require(strides.has_value(), "view: sizes ", r.sizes, " are no view of a tensor with sizes ", m.sizes,
+          " and strides ", m.strides, "; use reshape, which copies where it must");
   m.sizes = r.sizes;
   m.strides = *strides;
   return m;
@@ -128,8 +130,8 @@ TensorMeta applied(const step::Reinterpret& r, TensorMeta m) {
   m.dtype = r.dtype;
   if (from == to) return m;
   require(m.rank() > 0, "view: a 0-d tensor cannot be seen as a dtype of another size");
-  require(m.strides.back() == SymInt(1), "view: to see it as ", r.dtype, " the last dimension must be contiguous, its stride is ",
-          m.strides.back());
+  require(m.strides.back() == SymInt(1), "view: to see it as ", r.dtype,
+          " the last dimension must be contiguous, its stride is ", m.strides.back());
   for (size_t i = 0; i < m.rank(); ++i) {
     SymInt& size = m.sizes[i];
     SymInt& stride = m.strides[i];
@@ -166,8 +168,10 @@ bool overlaps(const step::Step& step, const TensorMeta& base) {
       if (result.strides[i] == SymInt(0) && !(e->sizes[i] == SymInt(1))) return true;
     return false;
   }
-  if (auto* u = std::get_if<step::Unfold>(&step)) return !(u->size.is_int() && u->step.is_int() && u->size.as_int() <= u->step.as_int());
-  if (auto* s = std::get_if<step::Strided>(&step)) {   // sorted by stride, each dim must step over the whole of the smaller ones
+  if (auto* u = std::get_if<step::Unfold>(&step))
+    return !(u->size.is_int() && u->step.is_int() && u->size.as_int() <= u->step.as_int());
+  if (auto* s = std::get_if<step::Strided>(
+          &step)) {  // sorted by stride, each dim must step over the whole of the smaller ones
     std::vector<std::pair<int64_t, int64_t>> dims;
     for (size_t i = 0; i < s->sizes.size(); ++i) {
       if (!s->sizes[i].is_int() || !s->strides[i].is_int()) return true;
@@ -187,11 +191,14 @@ bool overlaps(const step::Step& step, const TensorMeta& base) {
 
 void step::append_text(std::string& out, const step::Step& step) {
   if (auto* p = std::get_if<step::Permute>(&step)) out += text("permute", p->dims);
-  else if (auto* s = std::get_if<step::Slice>(&step)) out += text("slice(dim ", s->dim, ", ", s->start, " + ", s->size, " x ", s->step, ")");
+  else if (auto* s = std::get_if<step::Slice>(&step))
+    out += text("slice(dim ", s->dim, ", ", s->start, " + ", s->size, " x ", s->step, ")");
   else if (auto* e = std::get_if<step::Expand>(&step)) out += text("expand", e->sizes);
   else if (auto* r = std::get_if<step::Reshape>(&step)) out += text("reshape", r->sizes);
-  else if (auto* d = std::get_if<step::Diagonal>(&step)) out += text("diagonal(", d->dim1, ", ", d->dim2, ", offset ", d->offset, ")");
-  else if (auto* u = std::get_if<step::Unfold>(&step)) out += text("unfold(dim ", u->dim, ", ", u->size, " x ", u->step, ")");
+  else if (auto* d = std::get_if<step::Diagonal>(&step))
+    out += text("diagonal(", d->dim1, ", ", d->dim2, ", offset ", d->offset, ")");
+  else if (auto* u = std::get_if<step::Unfold>(&step))
+    out += text("unfold(dim ", u->dim, ", ", u->size, " x ", u->step, ")");
   else if (auto* t = std::get_if<step::Strided>(&step)) out += text("strided", t->sizes, t->strides, " + ", t->offset);
   else if (auto* i = std::get_if<step::Reinterpret>(&step)) out += text("reinterpret ", i->dtype);
   else out += "stop";

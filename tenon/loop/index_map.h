@@ -1,5 +1,5 @@
-// A view is a map from the index of its result to the index of its base, kept as a sequence of steps. From it follow the
-// view's meta, whether writes through it are possible, how it is written and what its gradient is.
+// A view is a map from the index of its result to the index of its base, kept as a sequence of steps. From it follow
+// the view's meta, whether writes through it are possible, how it is written and what its gradient is.
 #pragma once
 #include <optional>
 #include <string>
@@ -11,25 +11,56 @@
 namespace tenon {
 
 namespace step {
-struct Permute { SmallVector<size_t, 6> dims; bool operator==(const Permute&) const = default; };   // result dim i is base dim dims[i]
-struct Slice { size_t dim = 0; SymInt start = 0, size = 0, step = 1; bool operator==(const Slice&) const = default; };
-struct Expand { Sizes sizes; bool operator==(const Expand&) const = default; };      // broadcast, new dims in front
-struct Reshape { Sizes sizes; bool operator==(const Reshape&) const = default; };    // splits and merges of dimensions
-struct Diagonal { size_t dim1 = 0, dim2 = 1; SymInt offset = 0, size = 0; bool operator==(const Diagonal&) const = default; };   // the diagonal becomes the last dim
-struct Unfold { size_t dim = 0; SymInt size = 0, step = 1; bool operator==(const Unfold&) const = default; };   // windows become the last dim
-struct Strided { Sizes sizes, strides; SymInt offset = 0; bool operator==(const Strided&) const = default; };   // of the storage, whatever the base
-struct Reinterpret { DType dtype = DType::f32; bool operator==(const Reinterpret&) const = default; };          // the same bytes
-struct Stop { bool operator==(const Stop&) const = default; };                                                  // no gradient passes: detach
+struct Permute {
+  SmallVector<size_t, 6> dims;
+  bool operator==(const Permute&) const = default;
+};  // result dim i is base dim dims[i]
+struct Slice {
+  size_t dim = 0;
+  SymInt start = 0, size = 0, step = 1;
+  bool operator==(const Slice&) const = default;
+};
+struct Expand {
+  Sizes sizes;
+  bool operator==(const Expand&) const = default;
+};  // broadcast, new dims in front
+struct Reshape {
+  Sizes sizes;
+  bool operator==(const Reshape&) const = default;
+};  // splits and merges of dimensions
+struct Diagonal {
+  size_t dim1 = 0, dim2 = 1;
+  SymInt offset = 0, size = 0;
+  bool operator==(const Diagonal&) const = default;
+};  // the diagonal becomes the last dim
+struct Unfold {
+  size_t dim = 0;
+  SymInt size = 0, step = 1;
+  bool operator==(const Unfold&) const = default;
+};  // windows become the last dim
+struct Strided {
+  Sizes sizes, strides;
+  SymInt offset = 0;
+  bool operator==(const Strided&) const = default;
+};  // of the storage, whatever the base
+struct Reinterpret {
+  DType dtype = DType::f32;
+  bool operator==(const Reinterpret&) const = default;
+};  // the same bytes
+struct Stop {
+  bool operator==(const Stop&) const = default;
+};  // no gradient passes: detach
 using Step = std::variant<Permute, Slice, Expand, Reshape, Diagonal, Unfold, Strided, Reinterpret, Stop>;
 void append_text(std::string& out, const Step& step);
 }  // namespace step
 
 struct IndexMap {
-  std::vector<step::Step> steps;   // from the base to the result; none: the same tensor
+  std::vector<step::Step> steps;  // from the base to the result; none: the same tensor
   bool operator==(const IndexMap&) const = default;
 };
 
-/// Strides by which `sizes` are a view of a tensor with the given sizes and strides; none where only a copy could do it.
+/// Strides by which `sizes` are a view of a tensor with the given sizes and strides; none where only a copy could do
+/// it.
 std::optional<Sizes> view_strides(const Sizes& base_sizes, const Sizes& base_strides, const Sizes& sizes);
 /// What a step makes of a meta. Fails where the step is no view of it.
 TensorMeta viewed(const step::Step& step, const TensorMeta& base);

@@ -56,26 +56,36 @@ std::string step_text(const Program& p, const Stage& stage) {
 }
 
 std::string step_text(const Program& p, const Gemm& g) {
-  return text(operand(p, g.out), " = gemm(", operand(p, g.a), ", ", operand(p, g.b), ", alpha ", g.alpha, ", beta ", g.beta, ")\n");
+  return text(operand(p, g.out), " = gemm(", operand(p, g.a), ", ", operand(p, g.b), ", alpha ", g.alpha, ", beta ",
+              g.beta, ")\n");
 }
 std::string step_text(const Program& p, const Convolution& c) {
-  std::string_view part = c.part == ConvPart::forward ? "convolution" : c.part == ConvPart::input_gradient ? "convolution_input" : "convolution_weight";
-  return text(part, "(x ", operand(p, c.x), ", w ", operand(p, c.w), ", y ", operand(p, c.y), ", stride ", c.stride, ", padding ", c.padding,
-              ", dilation ", c.dilation, c.transposed ? text(", transposed, output_padding ", c.output_padding) : std::string(), ", groups ",
+  std::string_view part = c.part == ConvPart::forward          ? "convolution"
+                          : c.part == ConvPart::input_gradient ? "convolution_input"
+                                                               : "convolution_weight";
+  return text(part, "(x ", operand(p, c.x), ", w ", operand(p, c.w), ", y ", operand(p, c.y), ", stride ", c.stride,
+              ", padding ", c.padding, ", dilation ", c.dilation,
+              c.transposed ? text(", transposed, output_padding ", c.output_padding) : std::string(), ", groups ",
               c.groups, ")\n");
 }
 std::string step_text(const Program& p, const Attention& a) {
   return text(operand(p, a.out), " = attention(", operand(p, a.q), ", ", operand(p, a.k), ", ", operand(p, a.v),
-              a.has_mask ? ", mask " + operand(p, a.mask) : std::string(), a.causal ? ", causal" : "", ", scale ", a.scale, ")\n");
+              a.has_mask ? ", mask " + operand(p, a.mask) : std::string(), a.causal ? ", causal" : "", ", scale ",
+              a.scale, ")\n");
 }
 std::string step_text(const Program& p, const AttentionGradient& a) {
-  return text("attention_gradient(", operand(p, a.grad), ", ", operand(p, a.q), ", ", operand(p, a.k), ", ", operand(p, a.v), ", scale ", a.scale, ")\n");
+  return text("attention_gradient(", operand(p, a.grad), ", ", operand(p, a.q), ", ", operand(p, a.k), ", ",
+              operand(p, a.v), ", scale ", a.scale, ")\n");
 }
 std::string step_text(const Program& p, const Sort& s) {
   return text("sort(", operand(p, s.in), ", dim ", s.dim, s.descending ? ", descending" : "", ")\n");
 }
-std::string step_text(const Program& p, const TopK& s) { return text("topk(", operand(p, s.in), ", dim ", s.dim, ", k ", s.k, ")\n"); }
-std::string step_text(const Program& p, const Scan& s) { return text("scan(", operand(p, s.in), ", dim ", s.dim, ")\n"); }
+std::string step_text(const Program& p, const TopK& s) {
+  return text("topk(", operand(p, s.in), ", dim ", s.dim, ", k ", s.k, ")\n");
+}
+std::string step_text(const Program& p, const Scan& s) {
+  return text("scan(", operand(p, s.in), ", dim ", s.dim, ")\n");
+}
 
 }  // namespace
 
@@ -83,13 +93,16 @@ std::string to_text(const Program& program, ExprId id) {
   const ExprNode& n = program.arena[id];
   switch (n.fn) {
     case Fn::constant:
-      return n.type == Compute::i64 ? text(n.integer) : n.type == Compute::boolean ? text(n.integer != 0) : text(n.real);
+      return n.type == Compute::i64       ? text(n.integer)
+             : n.type == Compute::boolean ? text(n.integer != 0)
+                                          : text(n.real);
     case Fn::index: return text("i", n.integer);
     case Fn::size: return text(n.size);
     case Fn::accumulated: return text("acc", n.integer);
     case Fn::load: {
       std::string out = program.buffers[n.buffer].name + index_list(program, n.args);
-      if (n.guard != ~0u) out = text("(", to_text(program, n.guard), " ? ", out, " : ", to_text(program, n.otherwise), ")");
+      if (n.guard != ~0u)
+        out = text("(", to_text(program, n.guard), " ? ", out, " : ", to_text(program, n.otherwise), ")");
       return out;
     }
     case Fn::cast: return text(name(n.type), "(", to_text(program, n.args[0]), ")");
@@ -120,16 +133,16 @@ void verify(const Program& program) {
     for (ExprId arg : n.args) expect(arg < id, "an expression uses one that comes after it");
     if (n.fn == Fn::load) {
       expect(n.buffer < program.buffers.size(), "a load from a buffer that is not there");
-      expect(n.args.size() == program.buffers[n.buffer].sizes.size(), "a load from ", program.buffers[n.buffer].name, " with ",
-             n.args.size(), " indices");
+      expect(n.args.size() == program.buffers[n.buffer].sizes.size(), "a load from ", program.buffers[n.buffer].name,
+             " with ", n.args.size(), " indices");
     }
   }
   for (const Step& step : program.steps)
     if (const Stage* stage = std::get_if<Stage>(&step)) {
       expect(!stage->stores.empty(), "a stage without stores");
       for (const Store& store : stage->stores)
-        expect(store.at.size() == program.buffers[store.to].sizes.size(), "a store to ", program.buffers[store.to].name, " with ",
-               store.at.size(), " indices");
+        expect(store.at.size() == program.buffers[store.to].sizes.size(), "a store to ", program.buffers[store.to].name,
+               " with ", store.at.size(), " indices");
     }
 }
 

@@ -11,7 +11,10 @@ loop::Program lower(const GraphBody& graph) {
   std::vector<loop::BufferId> buffer(graph.values.size(), ~0u);
   std::vector<Tensor> tensors(graph.values.size());
   std::vector<bool> is_output(graph.values.size());
-  for (const Arg& output : graph.outputs) for_each_tensor(output, [&](const Value& v) { if (v) is_output[v.id] = true; });
+  for (const Arg& output : graph.outputs)
+    for_each_tensor(output, [&](const Value& v) {
+      if (v) is_output[v.id] = true;
+    });
   auto claim = [&](Value v, loop::Role role) {
     const ValueInfo& info = graph.info(v);
     tensors[v.id] = Tensor(info.meta, const_cast<GraphBody*>(&graph), v.id);
@@ -22,17 +25,24 @@ loop::Program lower(const GraphBody& graph) {
     if (auto* v = input.get<Value>(); v && graph.info(*v).type == ValueType::tensor) claim(*v, loop::Role::input);
   for (const Node& node : graph.nodes) {
     for_each_result(node, [&](Value v) {
-      if (graph.info(v).type == ValueType::tensor) claim(v, is_output[v.id] ? loop::Role::output : loop::Role::temporary);
+      if (graph.info(v).type == ValueType::tensor)
+        claim(v, is_output[v.id] ? loop::Role::output : loop::Role::temporary);
     });
-    if (node.op->traits.asserts || node.op->kind == Kind::view || node.op->kind == Kind::symbolic) continue;   // a view is a way of reading
+    if (node.op->traits.asserts || node.op->kind == Kind::view || node.op->kind == Kind::symbolic)
+      continue;  // a view is a way of reading
     const OpDef* def = node.op->def;
     require(def && (def->lower || def->scalar), node.op->name(), " has no stages; decompose the graph first");
     CallArgs args;
     std::vector<loop::BufferId> claimed;
     for (const Arg& a : node.args) {
-      if (auto* v = a.get<Value>(); v && *v && graph.info(*v).type != ValueType::tensor) { args.emplace_back(graph.info(*v).expr); continue; }
+      if (auto* v = a.get<Value>(); v && *v && graph.info(*v).type != ValueType::tensor) {
+        args.emplace_back(graph.info(*v).expr);
+        continue;
+      }
       args.push_back(map_tensors<Tensor>(a, [&](const Value& v) { return v ? tensors[v.id] : Tensor(); }));
-      for_each_tensor(a, [&](const Value& v) { if (v) claimed.push_back(buffer[v.id]); });
+      for_each_tensor(a, [&](const Value& v) {
+        if (v) claimed.push_back(buffer[v.id]);
+      });
     }
     std::vector<BasicArg<TensorMeta>> results;
     for (const Arg& r : node.results) {

@@ -5,8 +5,8 @@
 
 namespace tenon {
 
-/// The stages of a functional graph, in order, over one buffer per value. A view is a buffer that lies within its base's. Nodes
-/// that need more than stages (library calls, assertions) are refused by name.
+/// The stages of a functional graph, in order, over one buffer per value. A view is a buffer that lies within its
+/// base's. Nodes that need more than stages (library calls, assertions) are refused by name.
 loop::Program lower(const GraphBody& graph);
 
 }  // namespace tenon

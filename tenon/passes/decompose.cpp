@@ -6,7 +6,9 @@
 namespace tenon {
 namespace {
 
-bool stands_for_others(const Op& op) { return op.def && op.def->decompose && !op.def->lower && !op.def->scalar && !op.def->view && !op.def->kernel; }
+bool stands_for_others(const Op& op) {
+  return op.def && op.def->decompose && !op.def->lower && !op.def->scalar && !op.def->view && !op.def->kernel;
+}
 
 class Expander : public Dispatcher {
  public:

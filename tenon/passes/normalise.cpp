@@ -18,7 +18,7 @@ class Normaliser {
   }
 
  private:
-  using Map = std::vector<Value>;   // values of the body being read -> values of the new graph
+  using Map = std::vector<Value>;  // values of the body being read -> values of the new graph
 
   // All of them at once: a user who meets one missing operator wants to know of the others.
   static void collect_unknown(const GraphBody& graph, std::set<std::string>& names) {
@@ -31,7 +31,8 @@ class Normaliser {
   static void refuse_unknown(const GraphBody& graph) {
     std::set<std::string> names;
     collect_unknown(graph, names);
-    require(names.empty(), names.size() == 1 ? "an operator is not supported: " : text(names.size(), " operators are not supported: "),
+    require(names.empty(),
+            names.size() == 1 ? "an operator is not supported: " : text(names.size(), " operators are not supported: "),
             join(std::vector<std::string>(names.begin(), names.end()), ", "));
   }
 
@@ -40,7 +41,8 @@ class Normaliser {
     if (auto* v = arg.get<Value>()) {
       if (!*v) return {};
       const ValueInfo& info = from.values[v->id];
-      if (info.type == ValueType::integer || info.type == ValueType::floating || info.type == ValueType::boolean) return info.expr;
+      if (info.type == ValueType::integer || info.type == ValueType::floating || info.type == ValueType::boolean)
+        return info.expr;
       return map[v->id];
     }
     if (auto* items = arg.get<Arg::Items>()) {
@@ -62,22 +64,27 @@ class Normaliser {
     for (const Node& node : from.nodes) {
       switch (node.op->traits.control) {
         case Control::none: break;
-        case Control::grad_region: inlined(node, from, map, *node.args.at(0).get<bool>() /* nested regions set it anew */, 1); continue;
+        case Control::grad_region:
+          inlined(node, from, map, *node.args.at(0).get<bool>() /* nested regions set it anew */, 1);
+          continue;
         case Control::autocast_region: {
           const bool* enabled = node.args.size() > 2 ? node.args[2].get<bool>() : nullptr;
-          require(enabled && !*enabled, "autocast regions are not supported yet; export the model without torch.autocast");
+          require(enabled && !*enabled,
+                  "autocast regions are not supported yet; export the model without torch.autocast");
           inlined(node, from, map, grad, 4);
           continue;
         }
         case Control::choose:
         case Control::repeat:
         case Control::map:
-        case Control::scan: fail(node.op->target, " is not supported yet: a program with control flow can be shown and converted only");
+        case Control::scan:
+          fail(node.op->target, " is not supported yet: a program with control flow can be shown and converted only");
       }
       bool on_sizes = node.op->kind == Kind::symbolic || node.op->traits.of_sizes;
       if (on_sizes || node.op->traits.asserts) {
         if (node.op->traits.asserts && node.op->schema.find("assert_msg") >= 0) assertion(node, from, map);
-        continue;   // sizes are expressions now; metadata was checked when the file was read, ranges are in the shape environment
+        continue;  // sizes are expressions now; metadata was checked when the file was read, ranges are in the shape
+                   // environment
       }
       Node copy = node;
       for (Arg& arg : copy.args) arg = translated(arg, from, map);
@@ -110,7 +117,8 @@ class Normaliser {
     const GraphBody& body = *sub->body;
     Map inside(body.values.size());
     size_t operands = node.args.size() - first - 1;
-    require(operands == body.inputs.size(), node.op->target, ": ", operands, " operands for a graph of ", body.inputs.size(), " inputs");
+    require(operands == body.inputs.size(), node.op->target, ": ", operands, " operands for a graph of ",
+            body.inputs.size(), " inputs");
     for (size_t i = 0; i < operands; ++i) {
       const Value* placeholder = body.inputs[i].get<Value>();
       if (!placeholder) continue;
@@ -119,7 +127,8 @@ class Normaliser {
     }
     nodes(body, inside, grad);
     std::vector<Value> given;
-    for (const Arg& output : body.outputs) for_each_tensor(output, [&](const Value& v) { given.push_back(v ? inside[v.id] : v); });
+    for (const Arg& output : body.outputs)
+      for_each_tensor(output, [&](const Value& v) { given.push_back(v ? inside[v.id] : v); });
     size_t next = 0;
     for_each_result(node, [&](Value v) {
       require(next < given.size(), node.op->target, ": more results than its graph has outputs");

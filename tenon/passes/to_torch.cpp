@@ -14,7 +14,8 @@ class Spelling : public Dispatcher {
   Tracer tracer;
   CallResults call(const Op& op, CallArgs args) override {
     if (!is_ours(op)) return tracer.call(op, std::move(args));
-    require(op.def->to_torch != nullptr, "the operator ", op.name(), " has no form that PyTorch knows, so the program cannot be written");
+    require(op.def->to_torch != nullptr, "the operator ", op.name(),
+            " has no form that PyTorch knows, so the program cannot be written");
     DispatchScope scope(this);
     Build build(op, args);
     return op.def->to_torch(build).values;

@@ -4,8 +4,8 @@
 
 namespace tenon {
 
-/// Replaces every operator that PyTorch does not have by the ones its block spells it with. One that has no spelling is an Error
-/// that names it.
+/// Replaces every operator that PyTorch does not have by the ones its block spells it with. One that has no spelling is
+/// an Error that names it.
 Graph to_torch(const GraphBody& graph);
 
 }  // namespace tenon

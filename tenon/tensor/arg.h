@@ -17,7 +17,7 @@ struct GraphBody;
 /// A graph as an argument: the body of a region or of control flow. Its name is the one in the file.
 struct Subgraph {
   std::string name;
-  std::shared_ptr<const GraphBody> body;   // shared: arguments are copied, bodies are not changed
+  std::shared_ptr<const GraphBody> body;  // shared: arguments are copied, bodies are not changed
   bool operator==(const Subgraph&) const = default;
 };
 struct OperatorName {
@@ -28,9 +28,9 @@ struct OperatorName {
 template <class T>
 struct BasicArg {
   using Items = std::vector<BasicArg>;
-  using Variant = std::variant<std::monostate, bool, SymInt, double, std::string, DType, Device, Layout, MemoryFormat, T,
-                               std::vector<T>, Sizes, std::vector<double>, std::vector<bool>, std::vector<std::string>,
-                               Subgraph, OperatorName, std::complex<double>, Items>;
+  using Variant = std::variant<std::monostate, bool, SymInt, double, std::string, DType, Device, Layout, MemoryFormat,
+                               T, std::vector<T>, Sizes, std::vector<double>, std::vector<bool>,
+                               std::vector<std::string>, Subgraph, OperatorName, std::complex<double>, Items>;
   Variant v;
 
   BasicArg() = default;
@@ -42,16 +42,22 @@ struct BasicArg {
   BasicArg(double d) : v(d) {}
   BasicArg(const char* s) : v(std::string(s)) {}
   template <class U>
-    requires(std::is_constructible_v<Variant, U&&> && !std::is_arithmetic_v<std::decay_t<U>> &&
-             !std::is_same_v<std::decay_t<U>, BasicArg> && !std::is_pointer_v<std::decay_t<U>>)
-  BasicArg(U&& value) : v(std::forward<U>(value)) {}
+  requires(std::is_constructible_v<Variant, U&&> && !std::is_arithmetic_v<std::decay_t<U>> &&
+           !std::is_same_v<std::decay_t<U>, BasicArg> && !std::is_pointer_v<std::decay_t<U>>) BasicArg(U&& value)
+      : v(std::forward<U>(value)) {}
 
   template <class U>
-  bool is() const { return std::holds_alternative<U>(v); }
+  bool is() const {
+    return std::holds_alternative<U>(v);
+  }
   template <class U>
-  const U* get() const { return std::get_if<U>(&v); }
+  const U* get() const {
+    return std::get_if<U>(&v);
+  }
   template <class U>
-  U* get() { return std::get_if<U>(&v); }
+  U* get() {
+    return std::get_if<U>(&v);
+  }
   bool is_none() const { return v.index() == 0; }
   bool is_number() const { return is<bool>() || is<SymInt>() || is<double>() || is<std::complex<double>>(); }
 
@@ -62,8 +68,10 @@ struct BasicArg {
 template <class T, class Visit>
 void for_each_tensor(BasicArg<T>& arg, Visit&& visit) {
   if (T* t = arg.template get<T>()) visit(*t);
-  else if (auto* list = arg.template get<std::vector<T>>()) for (T& t : *list) visit(t);
-  else if (auto* items = arg.template get<std::vector<BasicArg<T>>>()) for (auto& item : *items) for_each_tensor(item, visit);
+  else if (auto* list = arg.template get<std::vector<T>>())
+    for (T& t : *list) visit(t);
+  else if (auto* items = arg.template get<std::vector<BasicArg<T>>>())
+    for (auto& item : *items) for_each_tensor(item, visit);
 }
 template <class T, class Visit>
 void for_each_tensor(const BasicArg<T>& arg, Visit&& visit) {
@@ -89,7 +97,8 @@ BasicArg<U> map_tensors(const BasicArg<T>& arg, Convert&& convert) {
   return std::visit(
       [](const auto& value) -> BasicArg<U> {
         using V = std::decay_t<decltype(value)>;
-        if constexpr (std::is_same_v<V, T> || std::is_same_v<V, std::vector<T>> || std::is_same_v<V, std::vector<BasicArg<T>>>)
+        if constexpr (std::is_same_v<V, T> || std::is_same_v<V, std::vector<T>> ||
+                      std::is_same_v<V, std::vector<BasicArg<T>>>)
           return {};
         else {
           BasicArg<U> out;

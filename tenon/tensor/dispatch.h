@@ -1,5 +1,6 @@
-// How a call of an operator finds who executes it: a thread-local stack of dispatchers. interp runs it now, trace appends a
-// node, aot's functionaliser replaces writes, autograd notes the call. No rule knows under which of them it runs.
+// How a call of an operator finds who executes it: a thread-local stack of dispatchers. interp runs it now, trace
+// appends a node, aot's functionaliser replaces writes, autograd notes the call. No rule knows under which of them it
+// runs.
 #pragma once
 #include <span>
 #include <vector>
@@ -9,11 +10,11 @@
 
 namespace tenon {
 
-struct Op;   // graph/op.h
+struct Op;  // graph/op.h
 
 using CallArg = BasicArg<Tensor>;
-using CallArgs = std::vector<CallArg>;        // in schema order, one per schema argument, defaults filled in
-using CallResults = std::vector<CallArg>;     // one per schema return: a tensor, a list, a number or none
+using CallArgs = std::vector<CallArg>;     // in schema order, one per schema argument, defaults filled in
+using CallResults = std::vector<CallArg>;  // one per schema return: a tensor, a list, a number or none
 
 class Dispatcher {
  public:

@@ -4,16 +4,32 @@
 
 namespace tenon {
 namespace {
-struct Facts { DType dtype; std::string_view name, torch_name; size_t size; };
-constexpr Facts table[] = {
-    {DType::boolean, "bool", "bool", 1}, {DType::u8, "u8", "uint8", 1}, {DType::i8, "i8", "int8", 1},
-    {DType::i16, "i16", "int16", 2}, {DType::i32, "i32", "int32", 4}, {DType::i64, "i64", "int64", 8},
-    {DType::u16, "u16", "uint16", 2}, {DType::u32, "u32", "uint32", 4}, {DType::u64, "u64", "uint64", 8},
-    {DType::f16, "f16", "float16", 2}, {DType::bf16, "bf16", "bfloat16", 2}, {DType::f32, "f32", "float32", 4},
-    {DType::f64, "f64", "float64", 8}, {DType::c32, "c32", "complex32", 4}, {DType::c64, "c64", "complex64", 8},
-    {DType::c128, "c128", "complex128", 16}, {DType::f8_e4m3fn, "f8e4m3fn", "float8_e4m3fn", 1},
-    {DType::f8_e5m2, "f8e5m2", "float8_e5m2", 1}, {DType::f8_e4m3fnuz, "f8e4m3fnuz", "float8_e4m3fnuz", 1},
-    {DType::f8_e5m2fnuz, "f8e5m2fnuz", "float8_e5m2fnuz", 1}, {DType::f8_e8m0fnu, "f8e8m0fnu", "float8_e8m0fnu", 1}};
+struct Facts {
+  DType dtype;
+  std::string_view name, torch_name;
+  size_t size;
+};
+constexpr Facts table[] = {{DType::boolean, "bool", "bool", 1},
+                           {DType::u8, "u8", "uint8", 1},
+                           {DType::i8, "i8", "int8", 1},
+                           {DType::i16, "i16", "int16", 2},
+                           {DType::i32, "i32", "int32", 4},
+                           {DType::i64, "i64", "int64", 8},
+                           {DType::u16, "u16", "uint16", 2},
+                           {DType::u32, "u32", "uint32", 4},
+                           {DType::u64, "u64", "uint64", 8},
+                           {DType::f16, "f16", "float16", 2},
+                           {DType::bf16, "bf16", "bfloat16", 2},
+                           {DType::f32, "f32", "float32", 4},
+                           {DType::f64, "f64", "float64", 8},
+                           {DType::c32, "c32", "complex32", 4},
+                           {DType::c64, "c64", "complex64", 8},
+                           {DType::c128, "c128", "complex128", 16},
+                           {DType::f8_e4m3fn, "f8e4m3fn", "float8_e4m3fn", 1},
+                           {DType::f8_e5m2, "f8e5m2", "float8_e5m2", 1},
+                           {DType::f8_e4m3fnuz, "f8e4m3fnuz", "float8_e4m3fnuz", 1},
+                           {DType::f8_e5m2fnuz, "f8e5m2fnuz", "float8_e5m2fnuz", 1},
+                           {DType::f8_e8m0fnu, "f8e8m0fnu", "float8_e8m0fnu", 1}};
 const Facts& facts(DType dtype) { return table[static_cast<size_t>(dtype)]; }
 }  // namespace
 
@@ -42,7 +58,7 @@ DType promote(DType a, DType b) {
     return a;
   }
   if (rank(a) > rank(b)) return a;
-  if (is_floating(a)) {   // f16 with bf16 has no common 16-bit type
+  if (is_floating(a)) {  // f16 with bf16 has no common 16-bit type
     if (a > b) std::swap(a, b);
     require(b < DType::f8_e4m3fn, "promotion of ", a, " and ", b, " is not defined; convert one of them first");
     return a == DType::f16 && b == DType::bf16 ? DType::f32 : b;

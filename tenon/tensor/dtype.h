@@ -9,17 +9,36 @@
 namespace tenon {
 
 enum class DType : uint8_t {
-  boolean, u8, i8, i16, i32, i64, u16, u32, u64, f16, bf16, f32, f64, c32, c64, c128,
-  f8_e4m3fn, f8_e5m2, f8_e4m3fnuz, f8_e5m2fnuz, f8_e8m0fnu
+  boolean,
+  u8,
+  i8,
+  i16,
+  i32,
+  i64,
+  u16,
+  u32,
+  u64,
+  f16,
+  bf16,
+  f32,
+  f64,
+  c32,
+  c64,
+  c128,
+  f8_e4m3fn,
+  f8_e5m2,
+  f8_e4m3fnuz,
+  f8_e5m2fnuz,
+  f8_e8m0fnu
 };
 
-std::string_view name(DType dtype);         // f32, i64, bool: as print_readable writes it
-std::string_view torch_name(DType dtype);   // float32, int64, bool: as torch.float32
-std::optional<DType> dtype_of(std::string_view name);   // either spelling
+std::string_view name(DType dtype);                    // f32, i64, bool: as print_readable writes it
+std::string_view torch_name(DType dtype);              // float32, int64, bool: as torch.float32
+std::optional<DType> dtype_of(std::string_view name);  // either spelling
 size_t item_size(DType dtype);
-bool is_floating(DType dtype);   // real floating point, f8 included
+bool is_floating(DType dtype);  // real floating point, f8 included
 bool is_complex(DType dtype);
-bool is_integral(DType dtype);   // bool is not integral
+bool is_integral(DType dtype);  // bool is not integral
 inline bool is_differentiable(DType dtype) { return is_floating(dtype) || is_complex(dtype); }
 /// What PyTorch's promotion makes of two dtypes of equal standing (two tensors with dimensions, say).
 DType promote(DType a, DType b);
@@ -27,7 +46,7 @@ inline void append_text(std::string& out, DType dtype) { out += name(dtype); }
 
 struct Device {
   std::string type = "cpu";
-  int index = -1;   // -1: none given
+  int index = -1;  // -1: none given
   bool operator==(const Device&) const = default;
 };
 inline void append_text(std::string& out, const Device& device) {
@@ -38,6 +57,6 @@ inline void append_text(std::string& out, const Device& device) {
 enum class Layout : uint8_t { unknown, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc, mkldnn, strided };
 enum class MemoryFormat : uint8_t { unknown, contiguous, channels_last, channels_last_3d, preserve };
 std::string_view name(Layout layout);               // strided
-std::string_view name(MemoryFormat memory_format);   // contiguous_format
+std::string_view name(MemoryFormat memory_format);  // contiguous_format
 
 }  // namespace tenon

@@ -19,7 +19,7 @@ Tensor::Tensor(TensorMeta meta, GraphBody* graph, ValueId value) : impl_(std::ma
 }
 
 Tensor Tensor::empty(TensorMeta meta) {
-  int64_t last = -1;   // elements needed, from the strides
+  int64_t last = -1;  // elements needed, from the strides
   bool any = true;
   for (size_t i = 0; i < meta.rank(); ++i) {
     int64_t size = meta.sizes[i].as_int();
@@ -56,7 +56,8 @@ const std::byte* Tensor::bytes() const {
 
 std::byte* Tensor::mutable_bytes() {
   expect(impl_ && impl_->storage != nullptr, "data of a tensor that has none");
-  return impl_->storage->mutable_data() + static_cast<size_t>(impl_->meta.offset.as_int()) * item_size(impl_->meta.dtype);
+  return impl_->storage->mutable_data() +
+         static_cast<size_t>(impl_->meta.offset.as_int()) * item_size(impl_->meta.dtype);
 }
 
 Tensor Tensor::with_meta(TensorMeta meta) const { return Tensor(std::move(meta), impl_->storage); }
@@ -128,10 +129,12 @@ Tensor contiguous_copy(const Tensor& t) {
 }
 
 void require_fits(const TensorMeta& meta, size_t storage_bytes, std::string_view what) {
-  require(meta.sizes.size() == meta.strides.size(), what, ": ", meta.sizes.size(), " sizes but ", meta.strides.size(), " strides");
+  require(meta.sizes.size() == meta.strides.size(), what, ": ", meta.sizes.size(), " sizes but ", meta.strides.size(),
+          " strides");
   bool any = true;
   int64_t last = 0;
-  require(meta.offset.is_int() && meta.offset.as_int() >= 0, what, ": expected a storage offset of 0 or more, got ", meta.offset);
+  require(meta.offset.is_int() && meta.offset.as_int() >= 0, what, ": expected a storage offset of 0 or more, got ",
+          meta.offset);
   for (size_t i = 0; i < meta.rank(); ++i) {
     require(meta.sizes[i].is_int() && meta.strides[i].is_int(), what, ": expected constant sizes, got ", meta.sizes);
     int64_t size = meta.sizes[i].as_int(), stride = meta.strides[i].as_int();
@@ -143,8 +146,8 @@ void require_fits(const TensorMeta& meta, size_t storage_bytes, std::string_view
   if (!any) return;
   int64_t needed = sym::checked_mul(sym::checked_add(sym::checked_add(last, meta.offset.as_int()), 1),
                                     static_cast<int64_t>(item_size(meta.dtype)));
-  require(static_cast<uint64_t>(needed) <= storage_bytes, what, ": ", meta, " at offset ", meta.offset, " needs ", needed,
-          " bytes, its storage has ", storage_bytes);
+  require(static_cast<uint64_t>(needed) <= storage_bytes, what, ": ", meta, " at offset ", meta.offset, " needs ",
+          needed, " bytes, its storage has ", storage_bytes);
 }
 
 }  // namespace tenon

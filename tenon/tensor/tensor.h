@@ -1,5 +1,5 @@
-// One handle for users and for rules, in eager code and under tracing: it holds real storage, or a value of a graph being
-// built. Operators on tensors are declared in ops/; a Tensor itself has no op methods.
+// One handle for users and for rules, in eager code and under tracing: it holds real storage, or a value of a graph
+// being built. Operators on tensors are declared in ops/; a Tensor itself has no op methods.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace tenon {
 
-struct GraphBody;   // graph/graph.h
+struct GraphBody;  // graph/graph.h
 using ValueId = uint32_t;
 
 /// What autograd hangs on a tensor; declared here so that the handle can carry it.
@@ -22,19 +22,19 @@ class Tensor {
  public:
   struct Impl {
     TensorMeta meta;
-    std::shared_ptr<Storage> storage;   // shared: views; null when traced
-    GraphBody* graph = nullptr;         // the graph being built; null when real
+    std::shared_ptr<Storage> storage;  // shared: views; null when traced
+    GraphBody* graph = nullptr;        // the graph being built; null when real
     ValueId value = 0;
-    std::shared_ptr<GradInfo> grad;     // shared by handles of one autograd history
+    std::shared_ptr<GradInfo> grad;  // shared by handles of one autograd history
   };
 
-  Tensor() = default;                                              // none: an optional tensor that is absent
-  Tensor(TensorMeta meta, std::shared_ptr<Storage> storage);       // real
-  Tensor(TensorMeta meta, GraphBody* graph, ValueId value);        // traced
-  static Tensor empty(TensorMeta meta);                            // real, fresh storage, contents undefined
+  Tensor() = default;                                         // none: an optional tensor that is absent
+  Tensor(TensorMeta meta, std::shared_ptr<Storage> storage);  // real
+  Tensor(TensorMeta meta, GraphBody* graph, ValueId value);   // traced
+  static Tensor empty(TensorMeta meta);                       // real, fresh storage, contents undefined
   static Tensor empty(DType dtype, const Sizes& sizes) { return empty(make_meta(dtype, sizes)); }
-  static Tensor number(double value);    // 0-d f64 marked wrapped_number
-  static Tensor number(int64_t value);   // 0-d i64 marked wrapped_number
+  static Tensor number(double value);   // 0-d f64 marked wrapped_number
+  static Tensor number(int64_t value);  // 0-d i64 marked wrapped_number
   static Tensor number(bool value);
 
   explicit operator bool() const { return impl_ != nullptr; }
@@ -50,20 +50,26 @@ class Tensor {
 
   const std::shared_ptr<Storage>& storage() const { return impl_->storage; }
   template <class T>
-  const T* data() const { return reinterpret_cast<const T*>(bytes()); }
+  const T* data() const {
+    return reinterpret_cast<const T*>(bytes());
+  }
   template <class T>
-  T* mutable_data() { return reinterpret_cast<T*>(mutable_bytes()); }
-  const std::byte* bytes() const;    // of the first element
+  T* mutable_data() {
+    return reinterpret_cast<T*>(mutable_bytes());
+  }
+  const std::byte* bytes() const;  // of the first element
   std::byte* mutable_bytes();
   /// A tensor over the same storage with other sizes, strides or dtype.
   Tensor with_meta(TensorMeta meta) const;
   bool same_as(const Tensor& other) const { return impl_ == other.impl_; }
-  friend bool operator==(const Tensor& a, const Tensor& b) { return a.impl_ == b.impl_; }   // the same handle; eq() compares elements
+  friend bool operator==(const Tensor& a, const Tensor& b) {
+    return a.impl_ == b.impl_;
+  }  // the same handle; eq() compares elements
 
   Impl* impl() const { return impl_.get(); }
 
  private:
-  std::shared_ptr<Impl> impl_;   // shared: a handle is copied freely
+  std::shared_ptr<Impl> impl_;  // shared: a handle is copied freely
 };
 
 /// The number a 0-d real tensor holds, widened to f64 or i64.

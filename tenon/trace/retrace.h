@@ -4,8 +4,8 @@
 
 namespace tenon {
 
-/// Calls a node of the graph being replayed on `dispatcher`, whose calls end in `tracer`, under the node's flags. The replay's map
-/// then leads from the node's results to the values that were made.
+/// Calls a node of the graph being replayed on `dispatcher`, whose calls end in `tracer`, under the node's flags. The
+/// replay's map then leads from the node's results to the values that were made.
 void retrace(const Node& node, Replay& replay, Tracer& tracer, Dispatcher& dispatcher);
 
 }  // namespace tenon

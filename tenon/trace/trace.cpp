@@ -15,14 +15,16 @@ Value Tracer::value(const Tensor& t) {
     return {t.impl()->value};
   }
   expect(t.rank() == 0, "a tensor with data, ", t.meta(), ", used in a graph that is being built");
-  CallArg number = is_floating(t.dtype()) ? CallArg(scalar_value(t)) : t.dtype() == DType::boolean ? CallArg(scalar_integer(t) != 0) : CallArg(scalar_integer(t));
+  CallArg number = is_floating(t.dtype())        ? CallArg(scalar_value(t))
+                   : t.dtype() == DType::boolean ? CallArg(scalar_integer(t) != 0)
+                                                 : CallArg(scalar_integer(t));
   CallArgs args = {CallArg(Sizes{}), number, t.dtype(), CallArg(), CallArg(), CallArg()};
   CallResults made = call(full.op(), std::move(args));
   return {made[0].get<Tensor>()->impl()->value};
 }
 
 Arg Tracer::arg(const CallArg& a) {
-  if (auto* t = a.get<Tensor>(); t && *t && !t->is_traced() && t->meta().wrapped_number) {   // a number stays a number
+  if (auto* t = a.get<Tensor>(); t && *t && !t->is_traced() && t->meta().wrapped_number) {  // a number stays a number
     if (is_floating(t->dtype())) return scalar_value(*t);
     if (t->dtype() == DType::boolean) return scalar_integer(*t) != 0;
     return scalar_integer(*t);
@@ -35,7 +37,7 @@ CallArg Tracer::call_arg(const Arg& a) const {
   if (auto* v = a.get<Value>()) {
     if (!*v) return {};
     const ValueInfo& info = graph_.values[v->id];
-    if (info.type != ValueType::tensor) return info.expr;   // a number the graph computes from sizes
+    if (info.type != ValueType::tensor) return info.expr;  // a number the graph computes from sizes
   }
   return map_tensors<Tensor>(a, [&](const Value& v) { return tensor(v); });
 }
@@ -55,7 +57,8 @@ CallResults Tracer::call(const Op& op, CallArgs args) {
     node.args.push_back(arg(args[i]));
     // PyTorch takes numbers for tensors in a few ops only; elsewhere they become tensors.
     const Type* slot = i < op.schema.args.size() ? &op.schema.args[i].type : nullptr;
-    if (slot && slot->kind == TypeKind::tensor && !slot->list && node.args[i].is_number() && !op.traits.takes_numbers && op.def)
+    if (slot && slot->kind == TypeKind::tensor && !slot->list && node.args[i].is_number() && !op.traits.takes_numbers &&
+        op.def)
       node.args[i] = value(ArgsView(op, args).tensor(i));
   }
   node.grad_enabled = grad_enabled();
@@ -66,8 +69,10 @@ CallResults Tracer::call(const Op& op, CallArgs args) {
   CallResults results;
   size_t which = 0;
   for (const auto& meta : metas.values) {
-    if (auto* size = meta.get<SymInt>()) {   // a number
-      ValueType type = size->is_boolean_typed() ? ValueType::boolean : size->is_integer_typed() ? ValueType::integer : ValueType::floating;
+    if (auto* size = meta.get<SymInt>()) {  // a number
+      ValueType type = size->is_boolean_typed()   ? ValueType::boolean
+                       : size->is_integer_typed() ? ValueType::integer
+                                                  : ValueType::floating;
       Value v = add_value(graph_, {.name = base, .type = type, .expr = *size});
       node.results.emplace_back(v);
       results.emplace_back(*size);
@@ -76,7 +81,8 @@ CallResults Tracer::call(const Op& op, CallArgs args) {
         TensorMeta clean = m;
         clean.wrapped_number = false;
         clean.requires_grad = false;
-        return add_value(graph_, {.name = metas.values.size() > 1 ? text(base, "_", which++) : base, .meta = std::move(clean)});
+        return add_value(graph_,
+                         {.name = metas.values.size() > 1 ? text(base, "_", which++) : base, .meta = std::move(clean)});
       });
       results.push_back(map_tensors<Tensor>(result, [&](const Value& v) { return tensor(v); }));
       node.results.push_back(std::move(result));
@@ -87,7 +93,8 @@ CallResults Tracer::call(const Op& op, CallArgs args) {
 }
 
 Metas infer_any(const Op& op, std::span<const CallArg> args) {
-  if (op.functional && op.functional->kind != Kind::view) {   // an in-place form gives its argument back, an out form the tensor it wrote
+  if (op.functional &&
+      op.functional->kind != Kind::view) {  // an in-place form gives its argument back, an out form the tensor it wrote
     Metas out;
     for (size_t i = 0; i < op.schema.args.size(); ++i)
       if (op.schema.args[i].writes) out.values.emplace_back(args[i].get<Tensor>()->meta());
@@ -99,12 +106,14 @@ Metas infer_any(const Op& op, std::span<const CallArg> args) {
   require(def && def->decompose, "the operator ", op.name(), " is not supported; tenon ops lists those that are");
   // Trace what it means into a graph of its own; only the results' metas are of interest.
   GraphBody scratch;
-  sym::ShapeEnv* shapes = growing_shapes();   // symbols for sizes that only a run can tell belong to the program
+  sym::ShapeEnv* shapes = growing_shapes();  // symbols for sizes that only a run can tell belong to the program
   if (shapes) scratch.shapes = *shapes;
   Tracer tracer(scratch);
   CallArgs inside;
   for (const CallArg& a : args)
-    inside.push_back(map_tensors<Tensor>(a, [&](const Tensor& t) { return t && !t.meta().wrapped_number ? tracer.tensor(add_input(scratch, "x", t.meta())) : t; }));
+    inside.push_back(map_tensors<Tensor>(a, [&](const Tensor& t) {
+      return t && !t.meta().wrapped_number ? tracer.tensor(add_input(scratch, "x", t.meta())) : t;
+    }));
   DispatchScope scope(&tracer);
   Build build(op, inside);
   Results results = def->decompose(build);

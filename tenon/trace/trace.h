@@ -1,4 +1,5 @@
-// Builds a graph by running code: every operator called becomes a node. Rules, decompositions and gradients are traced this way.
+// Builds a graph by running code: every operator called becomes a node. Rules, decompositions and gradients are traced
+// this way.
 #pragma once
 #include "tenon/graph/graph.h"
 #include "tenon/ops/op_def.h"
@@ -15,14 +16,14 @@ class Tracer : public Dispatcher {
   Tensor tensor(Value v) const;
   /// The value behind a tensor of this graph; a real number becomes a node that makes it.
   Value value(const Tensor& t);
-  Arg arg(const CallArg& arg);                 // over values
-  CallArg call_arg(const Arg& arg) const;      // over tensors
+  Arg arg(const CallArg& arg);             // over values
+  CallArg call_arg(const Arg& arg) const;  // over tensors
   GraphBody& graph() { return graph_; }
 
-  Phase phase = Phase::forward;   // marks the nodes that are appended
+  Phase phase = Phase::forward;  // marks the nodes that are appended
   NodeId copy_of = no_id;
   const Origin* origin = nullptr;
-  const std::vector<BasicArg<TensorMeta>>* known_metas = nullptr;   // of the next call's results: its rule is not asked
+  const std::vector<BasicArg<TensorMeta>>* known_metas = nullptr;  // of the next call's results: its rule is not asked
 
  private:
   GraphBody& graph_;

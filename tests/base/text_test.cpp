@@ -28,9 +28,7 @@ TEST(Error, RequireNamesTheUsersFaultAndExpectOurs) {
   EXPECT_THROW(require(false, "x is ", 3), Error);
   try {
     expect(false, "node ", 3);
-  } catch (const InternalError& e) {
-    EXPECT_NE(std::string(e.what()).find("text_test.cpp:"), std::string::npos);
-  }
+  } catch (const InternalError& e) { EXPECT_NE(std::string(e.what()).find("text_test.cpp:"), std::string::npos); }
 }
 
 }  // namespace

@@ -17,7 +17,9 @@ class Eager : public testing::Test {
   Eager() { interp::install(); }
 };
 
-Tensor counting(Sizes sizes, DType dtype = DType::f32) { return view(arange(0, count(sizes), kw("dtype", dtype)), sizes); }
+Tensor counting(Sizes sizes, DType dtype = DType::f32) {
+  return view(arange(0, count(sizes), kw("dtype", dtype)), sizes);
+}
 
 std::vector<float> values(const Tensor& t) {
   Tensor c = contiguous_copy(t);
@@ -62,9 +64,7 @@ TEST_F(Eager, WrongArgumentsAreNamed) {
   try {
     mm(counting({2, 3}), counting({2, 3}));
     FAIL();
-  } catch (const Error& e) {
-    EXPECT_STREQ(e.what(), "aten::mm: the inner sizes differ: f32[2, 3] and f32[2, 3]");
-  }
+  } catch (const Error& e) { EXPECT_STREQ(e.what(), "aten::mm: the inner sizes differ: f32[2, 3] and f32[2, 3]"); }
 }
 
 }  // namespace

@@ -167,7 +167,7 @@ class Sweep {
   bool failed() const { return failed_ > 0; }
   bool totals() const {
     std::printf("%zu operators, %zu cases, %zu operators failed\n", ops_, cases_, failed_);
-    std::printf("[  PASSED  ] %zu tests.\n", ops_ - failed_);   // an operator counts as one test
+    std::printf("[  PASSED  ] %zu tests.\n", ops_ - failed_);  // an operator counts as one test
     if (failed_) std::printf("[  FAILED  ] %zu tests, listed below or above:\n", failed_);
     for (const Check& c : checks_)
       std::printf("  %-13s %6zu cases, %5zu failed, %.1f s\n", c.name, c.cases, c.failures, c.seconds);
@@ -290,7 +290,8 @@ int main(int argc, char** argv) {
     if (word == "--op" && i + 1 < argc) options.ops.emplace_back(argv[++i]);
     else if (word == "--list") options.list = true;
     else if (word == "--all") options.all = true;
-    else if (word == "--quiet" || word.starts_with("--gtest_")) options.quiet = true;   // run like the other test programs
+    else if (word == "--quiet" || word.starts_with("--gtest_"))
+      options.quiet = true;  // run like the other test programs
     else if (word == "--perturb") options.perturb = true;
     else {
       std::fprintf(stderr, "usage: test_sweep [--op NAME]... [--list] [--all] [--quiet] [--perturb]\n");

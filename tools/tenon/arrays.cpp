@@ -93,7 +93,8 @@ bool is_joint(const ExportedProgram& program) {
   });
 }
 
-// Symbols that stand as a number that was given or as a size of an input that was, or that such a size can be solved for.
+// Symbols that stand as a number that was given or as a size of an input that was, or that such a size can be solved
+// for.
 sym::Bindings bound_symbols(const std::vector<UserInput>& inputs, const std::vector<CallArg>& arguments) {
   sym::Bindings bindings;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -117,8 +118,8 @@ Tensor ones(const std::string& name, const TensorMeta& wanted, const sym::Bindin
   Sizes sizes;
   for (SymInt size : wanted.sizes) {
     for (SymInt symbol : sym::symbols_of(size))
-      require(bindings.find(symbol).has_value(), "the cotangent ", name, ", ", wanted, ", has to be given: its size ", symbol,
-              " is known only when the program has run");
+      require(bindings.find(symbol).has_value(), "the cotangent ", name, ", ", wanted, ", has to be given: its size ",
+              symbol, " is known only when the program has run");
     sizes.push_back(sym::evaluate(size, bindings));
   }
   Tensor out = Tensor::empty(wanted.dtype, sizes);
