@@ -244,28 +244,27 @@ void register_attention(Registry& ops) {
       .decompose = attended,
   });
   ops.add(flash_attention, {
-                               .schema = "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor "
-                                         "value, float dropout_p=0., bool is_causal=False, *, Tensor? "
-                                         "attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
-                               .meta = attention_meta,
-                               .lower = lower_attention,
-                               .vjp = [](Vjp& v) -> Grads {
-                                 v.require(!v.given(5) || !v.needs(5), "there is no gradient for attn_mask here");
-                                 Results r = flash_attention_backward(v.grad(0), v[0], v[1], v[2], v.out(0), v.out(1),
-                                                                      v.arg(3), v.arg(4), kw("attn_mask", v.arg(5)),
-                                                                      kw("scale", v.arg(6)));
-                                 return {r[0], r[1], r[2]};
-                               },
-                           });
-  ops.add(flash_attention_backward,
-          {
-              .schema = "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor "
-                        "key, Tensor value, Tensor out, Tensor logsumexp, "
-                        "float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor "
-                        "grad_query, Tensor grad_key, Tensor grad_value)",
-              .meta = attention_backward_meta,
-              .lower = lower_attention_backward,
-          });
+      .schema = "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor "
+                "value, float dropout_p=0., bool is_causal=False, *, Tensor? "
+                "attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
+      .meta = attention_meta,
+      .lower = lower_attention,
+      .vjp = [](Vjp& v) -> Grads {
+        v.require(!v.given(5) || !v.needs(5), "there is no gradient for attn_mask here");
+        Results r = flash_attention_backward(v.grad(0), v[0], v[1], v[2], v.out(0), v.out(1),
+                                             v.arg(3), v.arg(4), kw("attn_mask", v.arg(5)),
+                                             kw("scale", v.arg(6)));
+        return {r[0], r[1], r[2]};
+      },
+  });
+  ops.add(flash_attention_backward, {
+      .schema = "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor "
+                "key, Tensor value, Tensor out, Tensor logsumexp, "
+                "float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor "
+                "grad_query, Tensor grad_key, Tensor grad_value)",
+      .meta = attention_backward_meta,
+      .lower = lower_attention_backward,
+  });
 }
 
 }  // namespace tenon

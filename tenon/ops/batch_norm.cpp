@@ -205,48 +205,47 @@ Tensor no_reserve(const Tensor& x) {
 
 void register_batch_norm(Registry& ops) {
   // Running statistics are written although the schema does not say so: the op is expanded wherever writes matter.
-  ops.add(batch_norm,
-          {
-              .schema = "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
-                        "running_var, bool training, float "
-                        "momentum, float eps, bool cudnn_enabled) -> Tensor",
-              .kind = Kind::composite,
-              .traits = {.may_alias = true},
-              .decompose =
-                  [](Build& b) {
-                    if (b[0].rank() == 1 && b[0].size(0) == SymInt(0))
-                      return clone(b[0]);  // nothing to normalise, whatever its dims
-                    return only(normalised(b, b[0], b[1], b[2], b[3], b[4], b.flag(5), b.number(6), b.number(7))[0]);
-                  },
-          });
+  ops.add(batch_norm, {
+      .schema = "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
+                "running_var, bool training, float "
+                "momentum, float eps, bool cudnn_enabled) -> Tensor",
+      .kind = Kind::composite,
+      .traits = {.may_alias = true},
+      .decompose =
+          [](Build& b) {
+            if (b[0].rank() == 1 && b[0].size(0) == SymInt(0))
+              return clone(b[0]);  // nothing to normalise, whatever its dims
+            return only(normalised(b, b[0], b[1], b[2], b[3], b[4], b.flag(5), b.number(6), b.number(7))[0]);
+          },
+  });
   ops.add(functional, {
-                          .schema = "_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, "
-                                    "Tensor running_mean, Tensor running_var, bool "
-                                    "training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor "
-                                    "running_mean_out, Tensor running_var_out)",
-                          .kind = Kind::reduction,
-                          .meta = [](MetaCall& m) { return forward_meta(m, with_stats, true); },
-                          .lower = [](Lower& l) { lower_forward(l, with_stats, true); },
-                          .vjp = [](Vjp& v) { return forward_rule(v, with_stats); },
-                      });
+      .schema = "_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, "
+                "Tensor running_mean, Tensor running_var, bool "
+                "training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor "
+                "running_mean_out, Tensor running_var_out)",
+      .kind = Kind::reduction,
+      .meta = [](MetaCall& m) { return forward_meta(m, with_stats, true); },
+      .lower = [](Lower& l) { lower_forward(l, with_stats, true); },
+      .vjp = [](Vjp& v) { return forward_rule(v, with_stats); },
+  });
   ops.add(no_training, {
-                           .schema = "_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, "
-                                     "Tensor running_mean, Tensor running_var, float "
-                                     "momentum, float eps) -> (Tensor, Tensor, Tensor)",
-                           .kind = Kind::reduction,
-                           .meta = [](MetaCall& m) { return forward_meta(m, without_training, false); },
-                           .lower = [](Lower& l) { lower_forward(l, without_training, false); },
-                           .vjp = [](Vjp& v) { return forward_rule(v, without_training); },
-                       });
+      .schema = "_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, "
+                "Tensor running_mean, Tensor running_var, float "
+                "momentum, float eps) -> (Tensor, Tensor, Tensor)",
+      .kind = Kind::reduction,
+      .meta = [](MetaCall& m) { return forward_meta(m, without_training, false); },
+      .lower = [](Lower& l) { lower_forward(l, without_training, false); },
+      .vjp = [](Vjp& v) { return forward_rule(v, without_training); },
+  });
   ops.add(no_stats, {
-                        .schema = "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool "
-                                  "training, float momentum, float eps) -> "
-                                  "(Tensor, Tensor, Tensor)",
-                        .kind = Kind::reduction,
-                        .meta = [](MetaCall& m) { return forward_meta(m, without_stats, false); },
-                        .lower = [](Lower& l) { lower_forward(l, without_stats, false); },
-                        .vjp = [](Vjp& v) { return forward_rule(v, without_stats); },
-                    });
+      .schema = "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool "
+                "training, float momentum, float eps) -> "
+                "(Tensor, Tensor, Tensor)",
+      .kind = Kind::reduction,
+      .meta = [](MetaCall& m) { return forward_meta(m, without_stats, false); },
+      .lower = [](Lower& l) { lower_forward(l, without_stats, false); },
+      .vjp = [](Vjp& v) { return forward_rule(v, without_stats); },
+  });
   ops.add({
       .schema = "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, "
                 "Tensor(b!) running_var, bool "

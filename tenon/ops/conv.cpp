@@ -281,22 +281,22 @@ Results transposed(Build& b, size_t space) {
 
 void register_conv(Registry& ops) {
   ops.add(convolution, {
-                           .schema = "convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] "
-                                     "padding, SymInt[] dilation, bool transposed, SymInt[] "
-                                     "output_padding, SymInt groups) -> Tensor",
-                           .meta = convolution_meta,
-                           .lower = lower_convolution,
-                           .vjp = convolution_vjp,
-                       });
+      .schema = "convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] "
+                "padding, SymInt[] dilation, bool transposed, SymInt[] "
+                "output_padding, SymInt groups) -> Tensor",
+      .meta = convolution_meta,
+      .lower = lower_convolution,
+      .vjp = convolution_vjp,
+  });
   ops.add(convolution_backward, {
-                                    .schema = "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, "
-                                              "SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] "
-                                              "dilation, bool transposed, SymInt[] output_padding, SymInt groups, "
-                                              "bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-                                    .meta = backward_meta,
-                                    .lower = lower_backward,
-                                    .vjp = backward_vjp,
-                                });
+      .schema = "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, "
+                "SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] "
+                "dilation, bool transposed, SymInt[] output_padding, SymInt groups, "
+                "bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+      .meta = backward_meta,
+      .lower = lower_backward,
+      .vjp = backward_vjp,
+  });
 #define TENON_CONVOLUTIONS(n, one, zero)                                                                               \
   ops.add({.schema = "conv" #n "d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[" #n "] stride=" one          \
                      ", SymInt[" #n "] padding=" zero ", SymInt[" #n "] dilation=" one ", SymInt groups=1) -> Tensor", \

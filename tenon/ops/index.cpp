@@ -314,55 +314,53 @@ void lower_embedding_backward(Lower& l) {
 
 void register_index(Registry& ops) {
   ops.add(embedding, {
-                         .schema = "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool "
-                                   "scale_grad_by_freq=False, bool sparse=False) -> Tensor",
-                         .meta = embedding_meta,
-                         .lower =
-                             [](Lower& l) {
-                               l.tensor([&](const Index& i) { return l[0].at({l[1].at(i.drop_last()), i.last()}); });
-                             },
-                         .vjp = [](Vjp& v) -> Grads {
-                           v.require(!v.flag(4), "sparse gradients are not supported; use sparse=False");
-                           return {embedding_backward(v.grad(0), v[1], v[0].size(0), v.arg(2), v.arg(3))};
-                         },
-                     });
-  ops.add(embedding_backward,
-          {
-              .schema = "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt "
-                        "padding_idx, bool scale_grad_by_freq) -> Tensor",
-              .meta = [](MetaCall& m) -> Metas {
-                m.require(m.meta(0).rank() == m.meta(1).rank() + 1, "expected one dimension more than ", m.meta(1),
-                          ", got ", m.meta(0));
-                return like(m.meta(0), {m.integer(2), m.meta(0).sizes.back()});
-              },
-              .lower = lower_embedding_backward,
-              .vjp = [](Vjp& v) -> Grads {
-                Tensor rows =
-                    embedding(v.grad(0), v[1]);  // PyTorch leaves scale_grad_by_freq out of the second gradient
-                return {where(eq(unsqueeze(v[1], -1), v.arg(3)), 0.0, rows)};
-              },
-          });
+      .schema = "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool "
+                "scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+      .meta = embedding_meta,
+      .lower =
+          [](Lower& l) {
+            l.tensor([&](const Index& i) { return l[0].at({l[1].at(i.drop_last()), i.last()}); });
+          },
+      .vjp = [](Vjp& v) -> Grads {
+        v.require(!v.flag(4), "sparse gradients are not supported; use sparse=False");
+        return {embedding_backward(v.grad(0), v[1], v[0].size(0), v.arg(2), v.arg(3))};
+      },
+  });
+  ops.add(embedding_backward, {
+      .schema = "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt "
+                "padding_idx, bool scale_grad_by_freq) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas {
+        m.require(m.meta(0).rank() == m.meta(1).rank() + 1, "expected one dimension more than ", m.meta(1),
+                  ", got ", m.meta(0));
+        return like(m.meta(0), {m.integer(2), m.meta(0).sizes.back()});
+      },
+      .lower = lower_embedding_backward,
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor rows =
+            embedding(v.grad(0), v[1]);  // PyTorch leaves scale_grad_by_freq out of the second gradient
+        return {where(eq(unsqueeze(v[1], -1), v.arg(3)), 0.0, rows)};
+      },
+  });
   ops.add(index_tensor, {
-                            .schema = "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
-                            .meta = index_meta,
-                            .lower = lower_index,
-                            .vjp = index_vjp,
-                            .kernel = index_by_mask,
-                        });
+      .schema = "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+      .meta = index_meta,
+      .lower = lower_index,
+      .vjp = index_vjp,
+      .kernel = index_by_mask,
+  });
   ops.add(unsafe_index, {
-                            .schema = "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
-                            .meta = index_meta,
-                            .lower = lower_index,
-                            .vjp = index_vjp,
-                        });
-  ops.add(index_put,
-          {
-              .schema = "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
-              .meta = put_meta,
-              .lower = lower_put,
-              .vjp = put_vjp,
-              .kernel = put_by_masks,
-          });
+      .schema = "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+      .meta = index_meta,
+      .lower = lower_index,
+      .vjp = index_vjp,
+  });
+  ops.add(index_put, {
+      .schema = "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+      .meta = put_meta,
+      .lower = lower_put,
+      .vjp = put_vjp,
+      .kernel = put_by_masks,
+  });
   ops.alias(index_put, {"_unsafe_index_put"});
   ops.add({
       .schema = "_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor",

@@ -272,67 +272,66 @@ Grads class_loss_rule(Vjp& v, const Handle& gradient) {
 
 void register_loss(Registry& ops) {
   ops.add(nll_loss_forward, {
-                                .schema = "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, "
-                                          "SymInt ignore_index) -> (Tensor output, Tensor "
-                                          "total_weight)",
-                                .kind = Kind::reduction,
-                                .meta = [](MetaCall& m) { return class_loss_meta(m, false); },
-                                .lower = lower_class_loss,
-                                .vjp = [](Vjp& v) { return class_loss_rule(v, nll_loss_backward); },
-                            });
+      .schema = "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, "
+                "SymInt ignore_index) -> (Tensor output, Tensor "
+                "total_weight)",
+      .kind = Kind::reduction,
+      .meta = [](MetaCall& m) { return class_loss_meta(m, false); },
+      .lower = lower_class_loss,
+      .vjp = [](Vjp& v) { return class_loss_rule(v, nll_loss_backward); },
+  });
   ops.add(nll_loss2d_forward, {
-                                  .schema = "nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int "
-                                            "reduction, SymInt ignore_index) -> (Tensor output, Tensor "
-                                            "total_weight)",
-                                  .kind = Kind::reduction,
-                                  .meta = [](MetaCall& m) { return class_loss_meta(m, true); },
-                                  .lower = lower_class_loss,
-                                  .vjp = [](Vjp& v) { return class_loss_rule(v, nll_loss2d_backward); },
-                              });
+      .schema = "nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int "
+                "reduction, SymInt ignore_index) -> (Tensor output, Tensor "
+                "total_weight)",
+      .kind = Kind::reduction,
+      .meta = [](MetaCall& m) { return class_loss_meta(m, true); },
+      .lower = lower_class_loss,
+      .vjp = [](Vjp& v) { return class_loss_rule(v, nll_loss2d_backward); },
+  });
   ops.add(nll_loss_backward, {
-                                 .schema = "nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? "
-                                           "weight, int reduction, SymInt ignore_index, Tensor "
-                                           "total_weight) -> Tensor",
-                                 .meta = [](MetaCall& m) -> Metas { return like(m.meta(1), m.meta(1).sizes); },
-                                 .lower = lower_class_loss_gradient,
-                                 .vjp = [](Vjp& v) -> Grads {
-                                   return {nll_loss_forward(v.grad(0), v[2], v.arg(3), v.arg(4), v.arg(5))[0]};
-                                 },
-                             });
+      .schema = "nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? "
+                "weight, int reduction, SymInt ignore_index, Tensor "
+                "total_weight) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas { return like(m.meta(1), m.meta(1).sizes); },
+      .lower = lower_class_loss_gradient,
+      .vjp = [](Vjp& v) -> Grads {
+        return {nll_loss_forward(v.grad(0), v[2], v.arg(3), v.arg(4), v.arg(5))[0]};
+      },
+  });
   ops.add(nll_loss2d_backward, {
-                                   .schema = "nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, "
-                                             "Tensor? weight, int reduction, SymInt ignore_index, Tensor "
-                                             "total_weight) -> Tensor",
-                                   .meta = [](MetaCall& m) -> Metas { return like(m.meta(1), m.meta(1).sizes); },
-                                   .lower = lower_class_loss_gradient,
-                                   .vjp = [](Vjp& v) -> Grads {
-                                     return {nll_loss2d_forward(v.grad(0), v[2], v.arg(3), v.arg(4), v.arg(5))[0]};
-                                   },
-                               });
+      .schema = "nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, "
+                "Tensor? weight, int reduction, SymInt ignore_index, Tensor "
+                "total_weight) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas { return like(m.meta(1), m.meta(1).sizes); },
+      .lower = lower_class_loss_gradient,
+      .vjp = [](Vjp& v) -> Grads {
+        return {nll_loss2d_forward(v.grad(0), v[2], v.arg(3), v.arg(4), v.arg(5))[0]};
+      },
+  });
   ops.add(mse_loss, {
-                        .schema = "mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
-                        .kind = Kind::reduction,
-                        .meta = [](MetaCall& m) { return loss_meta(m, 0b11, 2); },
-                        .lower =
-                            [](Lower& l) {
-                              lower_loss(l, 0b11, 2, [](Lower&, std::span<const Expr> x) {
-                                Expr d = x[0] - x[1];
-                                return d * d;
-                              });
-                            },
-                        .vjp = [](Vjp& v) { return difference_rule(v, mse_loss_backward, 2); },
-                    });
-  ops.add(mse_loss_backward,
-          {
-              .schema = "mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
-              .meta = [](MetaCall& m) { return loss_gradient_meta(m, 0b110); },
-              .lower =
-                  [](Lower& l) {
-                    lower_loss_gradient(l, 0b110, 3,
-                                        [](Lower&, std::span<const Expr> x) { return (x[0] - x[1]) * 2.0; });
-                  },
-              .for_grad = [](Build& b) { return spread_slope(b, 3, (b[1] - b[2]) * 2.0); },
-          });
+      .schema = "mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+      .kind = Kind::reduction,
+      .meta = [](MetaCall& m) { return loss_meta(m, 0b11, 2); },
+      .lower =
+          [](Lower& l) {
+            lower_loss(l, 0b11, 2, [](Lower&, std::span<const Expr> x) {
+              Expr d = x[0] - x[1];
+              return d * d;
+            });
+          },
+      .vjp = [](Vjp& v) { return difference_rule(v, mse_loss_backward, 2); },
+  });
+  ops.add(mse_loss_backward, {
+      .schema = "mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
+      .meta = [](MetaCall& m) { return loss_gradient_meta(m, 0b110); },
+      .lower =
+          [](Lower& l) {
+            lower_loss_gradient(l, 0b110, 3,
+                                [](Lower&, std::span<const Expr> x) { return (x[0] - x[1]) * 2.0; });
+          },
+      .for_grad = [](Build& b) { return spread_slope(b, 3, (b[1] - b[2]) * 2.0); },
+  });
   ops.add({
       .schema = "smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor",
       .kind = Kind::reduction,
@@ -344,20 +343,19 @@ void register_loss(Registry& ops) {
       .lower = [](Lower& l) { lower_loss(l, 0b11, 2, smooth_l1); },
       .vjp = [](Vjp& v) { return difference_rule(v, smooth_l1_loss_backward, 2, 3); },
   });
-  ops.add(smooth_l1_loss_backward,
-          {
-              .schema = "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float "
-                        "beta) -> Tensor",
-              .meta = [](MetaCall& m) { return loss_gradient_meta(m, 0b110); },
-              .lower = [](Lower& l) { lower_loss_gradient(l, 0b110, 3, smooth_l1_slope); },
-              .for_grad =
-                  [](Build& b) {
-                    Tensor d = b[1] - b[2];
-                    double beta = b.number(4);
-                    return spread_slope(
-                        b, 3, beta == 0 ? Tensor(sign(d)) : Tensor(where(ge(abs(d), beta), sign(d), d / beta)));
-                  },
-          });
+  ops.add(smooth_l1_loss_backward, {
+      .schema = "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float "
+                "beta) -> Tensor",
+      .meta = [](MetaCall& m) { return loss_gradient_meta(m, 0b110); },
+      .lower = [](Lower& l) { lower_loss_gradient(l, 0b110, 3, smooth_l1_slope); },
+      .for_grad =
+          [](Build& b) {
+            Tensor d = b[1] - b[2];
+            double beta = b.number(4);
+            return spread_slope(
+                b, 3, beta == 0 ? Tensor(sign(d)) : Tensor(where(ge(abs(d), beta), sign(d), d / beta)));
+          },
+  });
   ops.add({
       .schema = "huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor",
       .kind = Kind::reduction,
@@ -370,17 +368,17 @@ void register_loss(Registry& ops) {
       .vjp = [](Vjp& v) { return difference_rule(v, huber_loss_backward, 2, 3); },
   });
   ops.add(huber_loss_backward, {
-                                   .schema = "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int "
-                                             "reduction, float delta) -> Tensor",
-                                   .meta = [](MetaCall& m) { return loss_gradient_meta(m, 0b110); },
-                                   .lower = [](Lower& l) { lower_loss_gradient(l, 0b110, 3, huber_slope); },
-                                   .for_grad =
-                                       [](Build& b) {
-                                         Tensor d = b[1] - b[2];
-                                         return spread_slope(
-                                             b, 3, where(ge(abs(d), b.number(4)), Tensor(sign(d)) * b.number(4), d));
-                                       },
-                               });
+      .schema = "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int "
+                "reduction, float delta) -> Tensor",
+      .meta = [](MetaCall& m) { return loss_gradient_meta(m, 0b110); },
+      .lower = [](Lower& l) { lower_loss_gradient(l, 0b110, 3, huber_slope); },
+      .for_grad =
+          [](Build& b) {
+            Tensor d = b[1] - b[2];
+            return spread_slope(
+                b, 3, where(ge(abs(d), b.number(4)), Tensor(sign(d)) * b.number(4), d));
+          },
+  });
   ops.add({
       .schema = "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
       .kind = Kind::reduction,
@@ -398,17 +396,17 @@ void register_loss(Registry& ops) {
       },
   });
   ops.add(bce_backward, {
-                            .schema = "binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, "
-                                      "Tensor? weight=None, int reduction=1) -> Tensor",
-                            .meta = [](MetaCall& m) { return loss_gradient_meta(m, 0b1110); },
-                            .lower = [](Lower& l) { lower_loss_gradient(l, 0b1110, 4, cross_entropy_slope); },
-                            .for_grad =
-                                [](Build& b) {
-                                  Tensor variance = (1.0 - b[1]) * b[1];
-                                  Tensor slope = (b[1] - b[2]) / Tensor(where(gt(variance, 1e-12), variance, 1e-12));
-                                  return spread_slope(b, 4, b.given(3) ? slope * b[3] : slope);
-                                },
-                        });
+      .schema = "binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, "
+                "Tensor? weight=None, int reduction=1) -> Tensor",
+      .meta = [](MetaCall& m) { return loss_gradient_meta(m, 0b1110); },
+      .lower = [](Lower& l) { lower_loss_gradient(l, 0b1110, 4, cross_entropy_slope); },
+      .for_grad =
+          [](Build& b) {
+            Tensor variance = (1.0 - b[1]) * b[1];
+            Tensor slope = (b[1] - b[2]) / Tensor(where(gt(variance, 1e-12), variance, 1e-12));
+            return spread_slope(b, 4, b.given(3) ? slope * b[3] : slope);
+          },
+  });
   ops.add({
       .schema = "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? "
                 "pos_weight=None, int reduction=1) -> "
@@ -426,17 +424,16 @@ void register_loss(Registry& ops) {
       },
       .vjp = [](Vjp& v) -> Grads { return {soft_margin_loss_backward(v.grad(0), v[0], v[1], v.arg(2))}; },
   });
-  ops.add(soft_margin_loss_backward,
-          {
-              .schema =
-                  "soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
-              .kind = Kind::composite,
-              .decompose =
-                  [](Build& b) {
-                    Tensor z = exp(-b[2] * b[1]);
-                    return spread_slope(b, 3, -b[2] * z / (z + 1.0));
-                  },
-          });
+  ops.add(soft_margin_loss_backward, {
+      .schema =
+          "soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
+      .kind = Kind::composite,
+      .decompose =
+          [](Build& b) {
+            Tensor z = exp(-b[2] * b[1]);
+            return spread_slope(b, 3, -b[2] * z / (z + 1.0));
+          },
+  });
   register_loss_composite(ops);
 }
 

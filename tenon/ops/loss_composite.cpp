@@ -114,13 +114,12 @@ Tensor sum_last(const Tensor& x, int64_t dim) { return sum(x, dim); }
 }  // namespace
 
 void register_loss_composite(Registry& ops) {
-  ops.add(nll_loss,
-          {
-              .schema = "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
-                        "ignore_index=-100) -> Tensor",
-              .kind = Kind::composite,
-              .decompose = [](Build& b) { return only(nll_loss_forward(b[0], b[1], b.arg(2), b.arg(3), b.arg(4))[0]); },
-          });
+  ops.add(nll_loss, {
+      .schema = "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
+                "ignore_index=-100) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return only(nll_loss_forward(b[0], b[1], b.arg(2), b.arg(3), b.arg(4))[0]); },
+  });
   ops.add(
       nll_loss2d,
       {
@@ -129,20 +128,19 @@ void register_loss_composite(Registry& ops) {
           .kind = Kind::composite,
           .decompose = [](Build& b) { return only(nll_loss2d_forward(b[0], b[1], b.arg(2), b.arg(3), b.arg(4))[0]); },
       });
-  ops.add(nll_loss_nd,
-          {
-              .schema = "nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
-                        "ignore_index=-100) -> Tensor",
-              .kind = Kind::composite,
-              .decompose = [](Build& b) { return only(class_loss(b, b[0], b[1], b.arg(2), b.arg(3), b.arg(4))); },
-          });
+  ops.add(nll_loss_nd, {
+      .schema = "nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
+                "ignore_index=-100) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return only(class_loss(b, b[0], b[1], b.arg(2), b.arg(3), b.arg(4))); },
+  });
   ops.add(cross_entropy_loss, {
-                                  .schema = "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int "
-                                            "reduction=1, SymInt ignore_index=-100, float "
-                                            "label_smoothing=0.) -> Tensor",
-                                  .kind = Kind::composite,
-                                  .decompose = cross_entropy,
-                              });
+      .schema = "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int "
+                "reduction=1, SymInt ignore_index=-100, float "
+                "label_smoothing=0.) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = cross_entropy,
+  });
   ops.add({
       .schema = "l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
       .kind = Kind::composite,
@@ -192,25 +190,24 @@ void register_loss_composite(Registry& ops) {
             return only(reduce_loss(at_least_zero(-b[2] * (b[0] - b[1]) + b.number(3)), b.constant(4), b));
           },
   });
-  ops.add(cosine_similarity,
-          {
-              .schema = "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
-              .kind = Kind::composite,
-              .decompose =
-                  [](Build& b) {
-                    DType dtype = promote(b[0].dtype(), b[1].dtype());
-                    Tensor x = to(b[0], dtype), y = to(b[1], dtype);
-                    if (x.rank() != y.rank() || x.sizes() != y.sizes()) {  // the dim counts from the broadcast tensors
-                      Sizes sizes = broadcast(x.sizes(), y.sizes(), b);
-                      x = expand(x, sizes);
-                      y = expand(y, sizes);
-                    }
-                    auto direction = [&](const Tensor& t) -> Tensor {
-                      return t / Tensor(clamp_min(linalg_vector_norm(t, 2, b.arg(2), true), b.number(3)));
-                    };
-                    return only(sum(direction(x) * direction(y), b.arg(2)));
-                  },
-          });
+  ops.add(cosine_similarity, {
+      .schema = "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
+      .kind = Kind::composite,
+      .decompose =
+          [](Build& b) {
+            DType dtype = promote(b[0].dtype(), b[1].dtype());
+            Tensor x = to(b[0], dtype), y = to(b[1], dtype);
+            if (x.rank() != y.rank() || x.sizes() != y.sizes()) {  // the dim counts from the broadcast tensors
+              Sizes sizes = broadcast(x.sizes(), y.sizes(), b);
+              x = expand(x, sizes);
+              y = expand(y, sizes);
+            }
+            auto direction = [&](const Tensor& t) -> Tensor {
+              return t / Tensor(clamp_min(linalg_vector_norm(t, 2, b.arg(2), true), b.number(3)));
+            };
+            return only(sum(direction(x) * direction(y), b.arg(2)));
+          },
+  });
   ops.add({
       .schema = "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) "
                 "-> Tensor",
@@ -227,14 +224,13 @@ void register_loss_composite(Registry& ops) {
             return only(reduce_loss(loss, b.constant(4), b));
           },
   });
-  ops.add(pairwise_distance,
-          {
-              .schema = "pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=9.9999999999999995e-07, bool "
-                        "keepdim=False) -> Tensor",
-              .kind = Kind::composite,
-              .decompose =
-                  [](Build& b) { return linalg_vector_norm(b[0] - b[1] + b.number(3), b.number(2), -1, b.arg(4)); },
-          });
+  ops.add(pairwise_distance, {
+      .schema = "pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=9.9999999999999995e-07, bool "
+                "keepdim=False) -> Tensor",
+      .kind = Kind::composite,
+      .decompose =
+          [](Build& b) { return linalg_vector_norm(b[0] - b[1] + b.number(3), b.number(2), -1, b.arg(4)); },
+  });
   ops.add({
       .schema =
           "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., float "

@@ -178,40 +178,39 @@ void register_loss_margin(Registry& ops) {
       },
   });
   ops.add(multi_margin_backward, {
-                                     .schema = "multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor "
-                                               "target, Scalar p, Scalar margin, Tensor? weight=None, int "
-                                               "reduction=1) -> Tensor",
-                                     .meta = [](MetaCall& m) -> Metas { return like(m.meta(1), m.meta(1).sizes); },
-                                     .lower = lower_multi_margin_gradient,
-                                 });
+      .schema = "multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor "
+                "target, Scalar p, Scalar margin, Tensor? weight=None, int "
+                "reduction=1) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas { return like(m.meta(1), m.meta(1).sizes); },
+      .lower = lower_multi_margin_gradient,
+  });
   ops.add({
       .schema = "multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) -> Results { return {{CallArg(multilabel_forward(b[0], b[1], b.arg(2))[0])}}; },
   });
-  ops.add(multilabel_forward,
-          {
-              .schema = "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, "
-                        "Tensor is_target)",
-              .kind = Kind::reduction,
-              .meta = [](MetaCall& m) -> Metas {
-                require_samples(m, m.meta(0));
-                m.require(m.meta(1).rank() == m.meta(0).rank(), "target: expected as many dimensions as ", m.meta(0),
-                          ", got ", m.meta(1));
-                return {like(m.meta(0), loss_sizes(m.meta(0), m.constant(2))), like(m.meta(0), m.meta(1).sizes)};
-              },
-              .lower = lower_multilabel,
-              .vjp = [](Vjp& v) -> Grads {
-                if (!v.grad(0)) return {};
-                return {multilabel_backward(v.grad(0), v[0], v[1], v.arg(2), v.out(1))};
-              },
-          });
+  ops.add(multilabel_forward, {
+      .schema = "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, "
+                "Tensor is_target)",
+      .kind = Kind::reduction,
+      .meta = [](MetaCall& m) -> Metas {
+        require_samples(m, m.meta(0));
+        m.require(m.meta(1).rank() == m.meta(0).rank(), "target: expected as many dimensions as ", m.meta(0),
+                  ", got ", m.meta(1));
+        return {like(m.meta(0), loss_sizes(m.meta(0), m.constant(2))), like(m.meta(0), m.meta(1).sizes)};
+      },
+      .lower = lower_multilabel,
+      .vjp = [](Vjp& v) -> Grads {
+        if (!v.grad(0)) return {};
+        return {multilabel_backward(v.grad(0), v[0], v[1], v.arg(2), v.out(1))};
+      },
+  });
   ops.add(multilabel_backward, {
-                                   .schema = "multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor "
-                                             "target, int reduction, Tensor is_target) -> Tensor",
-                                   .meta = [](MetaCall& m) -> Metas { return like(m.meta(1), m.meta(1).sizes); },
-                                   .lower = lower_multilabel_gradient,
-                               });
+      .schema = "multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor "
+                "target, int reduction, Tensor is_target) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas { return like(m.meta(1), m.meta(1).sizes); },
+      .lower = lower_multilabel_gradient,
+  });
 }
 
 }  // namespace tenon

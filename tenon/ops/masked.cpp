@@ -153,10 +153,10 @@ void lower_nonzero_static(Lower& l) {
 
 void register_masked(Registry& ops) {
   ops.add(nonzero, {
-                       .schema = "nonzero(Tensor self) -> Tensor",
-                       .meta = [](MetaCall& m) -> Metas { return nonzero_meta(m.meta(0), fresh_size()); },
-                       .kernel = find_nonzero,
-                   });
+      .schema = "nonzero(Tensor self) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas { return nonzero_meta(m.meta(0), fresh_size()); },
+      .kernel = find_nonzero,
+  });
   ops.alias(nonzero, {"argwhere"});
   ops.add({
       .schema = "nonzero_numpy(Tensor self) -> Tensor[]",
@@ -171,35 +171,35 @@ void register_masked(Registry& ops) {
       .lower = lower_nonzero_static,
   });
   ops.add(masked_select, {
-                             .schema = "masked_select(Tensor self, Tensor mask) -> Tensor",
-                             .meta = [](MetaCall& m) -> Metas {
-                               m.require(m.meta(1).dtype == DType::boolean, "expected a bool mask, got ", m.meta(1));
-                               broadcast(m.meta(0).sizes, m.meta(1).sizes, m);
-                               return like(m.meta(0), {fresh_size()});
-                             },
-                             .vjp = [](Vjp& v) -> Grads {
-                               Sizes sizes = broadcast(v[0].sizes(), v[1].sizes(), v);
-                               return {masked_scatter(zeros(sizes, v.grad(0)), v[1], v.grad(0))};
-                             },
-                             .kernel = select_masked,
-                         });
+      .schema = "masked_select(Tensor self, Tensor mask) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas {
+        m.require(m.meta(1).dtype == DType::boolean, "expected a bool mask, got ", m.meta(1));
+        broadcast(m.meta(0).sizes, m.meta(1).sizes, m);
+        return like(m.meta(0), {fresh_size()});
+      },
+      .vjp = [](Vjp& v) -> Grads {
+        Sizes sizes = broadcast(v[0].sizes(), v[1].sizes(), v);
+        return {masked_scatter(zeros(sizes, v.grad(0)), v[1], v.grad(0))};
+      },
+      .kernel = select_masked,
+  });
   ops.add(masked_scatter, {
-                              .schema = "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
-                              .meta = [](MetaCall& m) -> Metas {
-                                m.require(m.meta(1).dtype == DType::boolean, "expected a bool mask, got ", m.meta(1));
-                                m.require(m.meta(0).dtype == m.meta(2).dtype, "expected a source of the dtype of ",
-                                          m.meta(0), ", got ", m.meta(2));
-                                return like(m.meta(0), broadcast(m.meta(0).sizes, m.meta(1).sizes, m));
-                              },
-                              .lower = lower_masked_scatter,
-                              .vjp = [](Vjp& v) -> Grads {
-                                Tensor g = v.grad(0);
-                                static const Op& backward = *registry().find("aten::masked_scatter_backward");
-                                return {v.needs(0) ? Grad(where(v[1], 0.0, g)) : Grad(),
-                                        {},
-                                        v.needs(2) ? Grad(call_op(backward, {g, v[1], v[2].sizes()})) : Grad()};
-                              },
-                          });
+      .schema = "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas {
+        m.require(m.meta(1).dtype == DType::boolean, "expected a bool mask, got ", m.meta(1));
+        m.require(m.meta(0).dtype == m.meta(2).dtype, "expected a source of the dtype of ",
+                  m.meta(0), ", got ", m.meta(2));
+        return like(m.meta(0), broadcast(m.meta(0).sizes, m.meta(1).sizes, m));
+      },
+      .lower = lower_masked_scatter,
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor g = v.grad(0);
+        static const Op& backward = *registry().find("aten::masked_scatter_backward");
+        return {v.needs(0) ? Grad(where(v[1], 0.0, g)) : Grad(),
+                {},
+                v.needs(2) ? Grad(call_op(backward, {g, v[1], v[2].sizes()})) : Grad()};
+      },
+  });
   ops.add({
       .schema = "masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor",
       .meta = [](MetaCall& m) -> Metas { return like(m.meta(0), m.ints(2)); },
@@ -223,10 +223,10 @@ void register_masked(Registry& ops) {
       .vjp = [](Vjp& v) -> Grads { return {masked_scatter(zeros(v[0].sizes(), v.grad(0)), v[1], v.grad(0))}; },
   });
   ops.add(local_scalar, {
-                            .schema = "_local_scalar_dense(Tensor self) -> Scalar",
-                            .meta = number_meta,
-                            .kernel = read_number,
-                        });
+      .schema = "_local_scalar_dense(Tensor self) -> Scalar",
+      .meta = number_meta,
+      .kernel = read_number,
+  });
   ops.add({
       .schema = "item(Tensor self) -> Scalar",
       .meta = number_meta,
@@ -240,12 +240,11 @@ void register_masked(Registry& ops) {
         return {CallArg(static_cast<int64_t>(set_places(same).size()) == same.numel().as_int())};
       },
   });
-  ops.add(repeat_interleave,
-          {
-              .schema = "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
-              .meta = [](MetaCall& m) -> Metas { return like(m.meta(0), {m.given(1) ? m.integer(1) : fresh_size()}); },
-              .kernel = count_off,
-          });
+  ops.add(repeat_interleave, {
+      .schema = "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas { return like(m.meta(0), {m.given(1) ? m.integer(1) : fresh_size()}); },
+      .kernel = count_off,
+  });
   ops.add({
       .schema = "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? "
                 "output_size=None) -> Tensor",

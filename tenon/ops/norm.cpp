@@ -289,41 +289,40 @@ void register_norm(Registry& ops) {
       },
   });
   ops.add(native_layer_norm, {
-                                 .schema = "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, "
-                                           "Tensor? bias, float eps) -> (Tensor, Tensor, "
-                                           "Tensor)",
-                                 .kind = Kind::reduction,
-                                 .meta = [](MetaCall& m) -> Metas {
-                                   const TensorMeta& x = m.meta(0);
-                                   m.require(is_floating(x.dtype), "expected a floating point tensor, got ", x);
-                                   Rows rows(m, x.sizes, m.ints(1));
-                                   require_parameter(m, 2, m.ints(1));
-                                   require_parameter(m, 3, m.ints(1));
-                                   TensorMeta statistics = like(x, rows.statistics(), statistics_dtype(m, 0, {2, 3}));
-                                   return {like(x, x.sizes), statistics, statistics};
-                                 },
-                                 .lower = lower_layer_norm,
-                                 .vjp = [](Vjp& v) -> Grads {
-                                   if (!v.grad(0)) return {};
-                                   std::vector<bool> mask = {v.needs(0), v.needs(2), v.needs(3)};
-                                   Results r = layer_norm_backward(v.grad(0), v[0], v.arg(1), v.out(1), v.out(2),
-                                                                   v.arg(2), v.arg(3), mask);
-                                   return {r[0], none, r[1], r[2]};
-                                 },
-                             });
-  ops.add(layer_norm_backward,
-          {
-              .schema = "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor "
-                        "mean, Tensor rstd, Tensor? "
-                        "weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-              .kind = Kind::reduction,
-              .meta = [](MetaCall& m) -> Metas {
-                const TensorMeta& x = m.meta(1);
-                DType weight = m.given(5) ? m.meta(5).dtype : x.dtype, bias = m.given(6) ? m.meta(6).dtype : weight;
-                return masked_metas(m, 7, {like(x, x.sizes), like(x, m.ints(2), weight), like(x, m.ints(2), bias)});
-              },
-              .lower = lower_layer_norm_gradient,
-          });
+      .schema = "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, "
+                "Tensor? bias, float eps) -> (Tensor, Tensor, "
+                "Tensor)",
+      .kind = Kind::reduction,
+      .meta = [](MetaCall& m) -> Metas {
+        const TensorMeta& x = m.meta(0);
+        m.require(is_floating(x.dtype), "expected a floating point tensor, got ", x);
+        Rows rows(m, x.sizes, m.ints(1));
+        require_parameter(m, 2, m.ints(1));
+        require_parameter(m, 3, m.ints(1));
+        TensorMeta statistics = like(x, rows.statistics(), statistics_dtype(m, 0, {2, 3}));
+        return {like(x, x.sizes), statistics, statistics};
+      },
+      .lower = lower_layer_norm,
+      .vjp = [](Vjp& v) -> Grads {
+        if (!v.grad(0)) return {};
+        std::vector<bool> mask = {v.needs(0), v.needs(2), v.needs(3)};
+        Results r = layer_norm_backward(v.grad(0), v[0], v.arg(1), v.out(1), v.out(2),
+                                        v.arg(2), v.arg(3), mask);
+        return {r[0], none, r[1], r[2]};
+      },
+  });
+  ops.add(layer_norm_backward, {
+      .schema = "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor "
+                "mean, Tensor rstd, Tensor? "
+                "weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+      .kind = Kind::reduction,
+      .meta = [](MetaCall& m) -> Metas {
+        const TensorMeta& x = m.meta(1);
+        DType weight = m.given(5) ? m.meta(5).dtype : x.dtype, bias = m.given(6) ? m.meta(6).dtype : weight;
+        return masked_metas(m, 7, {like(x, x.sizes), like(x, m.ints(2), weight), like(x, m.ints(2), bias)});
+      },
+      .lower = lower_layer_norm_gradient,
+  });
   ops.add(
       rms_norm,
       {
@@ -354,46 +353,46 @@ void register_norm(Registry& ops) {
       },
   });
   ops.add(native_group_norm, {
-                                 .schema = "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, "
-                                           "SymInt C, SymInt HxW, int group, float eps) -> "
-                                           "(Tensor, Tensor, Tensor)",
-                                 .kind = Kind::reduction,
-                                 .meta = [](MetaCall& m) -> Metas {
-                                   const TensorMeta& x = m.meta(0);
-                                   m.require(is_floating(x.dtype), "expected a floating point tensor, got ", x);
-                                   Groups groups(m, x.sizes, m.integer(6));
-                                   require_parameter(m, 1, {x.sizes[1]});
-                                   require_parameter(m, 2, {x.sizes[1]});
-                                   TensorMeta out = like(x, x.sizes),
-                                              statistics = like(x, groups.statistics(), statistics_dtype(m, 0, {1, 2}));
-                                   out.strides = normalised_strides(x);
-                                   return {out, statistics, statistics};
-                                 },
-                                 .lower = lower_group_norm,
-                                 .vjp = [](Vjp& v) -> Grads {
-                                   Tensor through_statistics = v.needs(0) ? statistics_gradient(v) : none;
-                                   if (!v.grad(0)) return {through_statistics};
-                                   std::vector<bool> mask = {v.needs(0), v.needs(1), v.needs(2)};
-                                   Results r = group_norm_backward(v.grad(0), v[0], v.out(1), v.out(2), v.arg(1),
-                                                                   v.arg(3), v.arg(4), v.arg(5), v.arg(6), mask);
-                                   return {through_statistics ? r[0] + through_statistics : r[0], r[1], r[2]};
-                                 },
-                             });
+      .schema = "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, "
+                "SymInt C, SymInt HxW, int group, float eps) -> "
+                "(Tensor, Tensor, Tensor)",
+      .kind = Kind::reduction,
+      .meta = [](MetaCall& m) -> Metas {
+        const TensorMeta& x = m.meta(0);
+        m.require(is_floating(x.dtype), "expected a floating point tensor, got ", x);
+        Groups groups(m, x.sizes, m.integer(6));
+        require_parameter(m, 1, {x.sizes[1]});
+        require_parameter(m, 2, {x.sizes[1]});
+        TensorMeta out = like(x, x.sizes),
+                   statistics = like(x, groups.statistics(), statistics_dtype(m, 0, {1, 2}));
+        out.strides = normalised_strides(x);
+        return {out, statistics, statistics};
+      },
+      .lower = lower_group_norm,
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor through_statistics = v.needs(0) ? statistics_gradient(v) : none;
+        if (!v.grad(0)) return {through_statistics};
+        std::vector<bool> mask = {v.needs(0), v.needs(1), v.needs(2)};
+        Results r = group_norm_backward(v.grad(0), v[0], v.out(1), v.out(2), v.arg(1),
+                                        v.arg(3), v.arg(4), v.arg(5), v.arg(6), mask);
+        return {through_statistics ? r[0] + through_statistics : r[0], r[1], r[2]};
+      },
+  });
   ops.add(group_norm_backward, {
-                                   .schema = "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, "
-                                             "Tensor rstd, Tensor? weight, SymInt N, SymInt C, "
-                                             "SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-                                   .kind = Kind::reduction,
-                                   .meta = [](MetaCall& m) -> Metas {
-                                     const TensorMeta& x = m.meta(1);
-                                     TensorMeta out = like(x, x.sizes),
-                                                parameter =
-                                                    like(x, {x.sizes[1]}, m.given(4) ? m.meta(4).dtype : x.dtype);
-                                     out.strides = normalised_strides(x);
-                                     return masked_metas(m, 9, {out, parameter, parameter});
-                                   },
-                                   .lower = lower_group_norm_gradient,
-                               });
+      .schema = "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, "
+                "Tensor rstd, Tensor? weight, SymInt N, SymInt C, "
+                "SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+      .kind = Kind::reduction,
+      .meta = [](MetaCall& m) -> Metas {
+        const TensorMeta& x = m.meta(1);
+        TensorMeta out = like(x, x.sizes),
+                   parameter =
+                       like(x, {x.sizes[1]}, m.given(4) ? m.meta(4).dtype : x.dtype);
+        out.strides = normalised_strides(x);
+        return masked_metas(m, 9, {out, parameter, parameter});
+      },
+      .lower = lower_group_norm_gradient,
+  });
   ops.add({
       .schema = "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
       .kind = Kind::composite,

@@ -145,17 +145,17 @@ Results padded(Build& b, const std::string& mode, const CallArg& value) {
 
 void register_pad(Registry& ops) {
   ops.add(constant_pad_nd, {
-                               .schema = "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
-                               .meta = [](MetaCall& m) -> Metas {
-                                 return formatted_like(m.meta(0), padded_sizes(m, m.meta(0), m.ints(1)));
-                               },
-                               .lower = lower_constant,
-                               .vjp = [](Vjp& v) -> Grads {
-                                 Sizes back = v.ints(1);
-                                 for (SymInt& p : back) p = -p;
-                                 return {constant_pad_nd(v.grad(0), back, 0)};
-                               },
-                           });
+      .schema = "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas {
+        return formatted_like(m.meta(0), padded_sizes(m, m.meta(0), m.ints(1)));
+      },
+      .lower = lower_constant,
+      .vjp = [](Vjp& v) -> Grads {
+        Sizes back = v.ints(1);
+        for (SymInt& p : back) p = -p;
+        return {constant_pad_nd(v.grad(0), back, 0)};
+      },
+  });
 #define TENON_REPEATING_PAD(n, pads, name, array, array_backward, reflected)                                           \
   ops.add(array[n - 1], {.schema = name "_pad" #n "d(Tensor self, SymInt[" #pads "] padding) -> Tensor",               \
                          .meta = [](MetaCall& m) { return repeating_meta(m, n, reflected); },                          \
@@ -174,10 +174,10 @@ void register_pad(Registry& ops) {
   TENON_REPEATING_PAD(3, 6, "replication", replication, replication_backward, false);
 #undef TENON_REPEATING_PAD
   ops.add(circular, {
-                        .schema = "_pad_circular(Tensor self, SymInt[] pad) -> Tensor",
-                        .kind = Kind::composite,
-                        .decompose = padded_circularly,
-                    });
+      .schema = "_pad_circular(Tensor self, SymInt[] pad) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = padded_circularly,
+  });
   ops.add({
       .schema = "pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor",
       .kind = Kind::composite,

@@ -211,10 +211,10 @@ void register_pool_adaptive(Registry& ops) {
   TENON_ADAPTIVE("3d", 3, average3d, average3d_backward, like, max3d, max3d_backward, like);
 #undef TENON_ADAPTIVE
   ops.add(adaptive_avg_pool2d, {
-                                   .schema = "adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
-                                   .kind = Kind::composite,
-                                   .decompose = [](Build& b) { return averaged(b, 2, average2d); },
-                               });
+      .schema = "adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return averaged(b, 2, average2d); },
+  });
   ops.add({
       .schema = "adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor",
       .kind = Kind::composite,

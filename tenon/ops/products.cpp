@@ -354,62 +354,62 @@ void register_products(Registry& ops) {
           },
   });
   ops.add(mv, {
-                  .schema = "mv(Tensor self, Tensor vec) -> Tensor",
-                  .kind = Kind::composite,
-                  .decompose =
-                      [](Build& b) {
-                        require_vector_product(b, b[0], b[1], 2, 1);
-                        return squeeze_dim(mm(b[0], unsqueeze(b[1], 1)), 1);
-                      },
-              });
+      .schema = "mv(Tensor self, Tensor vec) -> Tensor",
+      .kind = Kind::composite,
+      .decompose =
+          [](Build& b) {
+            require_vector_product(b, b[0], b[1], 2, 1);
+            return squeeze_dim(mm(b[0], unsqueeze(b[1], 1)), 1);
+          },
+  });
   ops.add(addmv, {
-                     .schema = "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-                     .kind = Kind::composite,
-                     .decompose =
-                         [](Build& b) {
-                           require_vector_product(b, b[1], b[2], 2, 1);
-                           return one(combined(b, b[0], squeeze_dim(mm(b[1], unsqueeze(b[2], 1)), 1)));
-                         },
-                 });
+      .schema = "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+      .kind = Kind::composite,
+      .decompose =
+          [](Build& b) {
+            require_vector_product(b, b[1], b[2], 2, 1);
+            return one(combined(b, b[0], squeeze_dim(mm(b[1], unsqueeze(b[2], 1)), 1)));
+          },
+  });
   ops.add(dot, {
-                   .schema = "dot(Tensor self, Tensor tensor) -> Tensor",
-                   .kind = Kind::composite,
-                   .decompose =
-                       [](Build& b) {
-                         require_vector_product(b, b[0], b[1], 1, 1);
-                         return view(mm(unsqueeze(b[0], 0), unsqueeze(b[1], 1)), Sizes{});
-                       },
-               });
+      .schema = "dot(Tensor self, Tensor tensor) -> Tensor",
+      .kind = Kind::composite,
+      .decompose =
+          [](Build& b) {
+            require_vector_product(b, b[0], b[1], 1, 1);
+            return view(mm(unsqueeze(b[0], 0), unsqueeze(b[1], 1)), Sizes{});
+          },
+  });
   ops.add({
       .schema = "vdot(Tensor self, Tensor other) -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) { return dot(b[0], b[1]); },
   });
   ops.add(outer, {
-                     .schema = "outer(Tensor self, Tensor vec2) -> Tensor",
-                     .kind = Kind::composite,
-                     .decompose =
-                         [](Build& b) {
-                           b.require(b[0].rank() == 1 && b[1].rank() == 1, "expected two tensors of 1 dimension, got ",
-                                     b[0].meta(), " and ", b[1].meta());
-                           return mul(unsqueeze(b[0], 1), b[1]);
-                         },
-                 });
+      .schema = "outer(Tensor self, Tensor vec2) -> Tensor",
+      .kind = Kind::composite,
+      .decompose =
+          [](Build& b) {
+            b.require(b[0].rank() == 1 && b[1].rank() == 1, "expected two tensors of 1 dimension, got ",
+                      b[0].meta(), " and ", b[1].meta());
+            return mul(unsqueeze(b[0], 1), b[1]);
+          },
+  });
   ops.add({
       .schema = "ger(Tensor self, Tensor vec2) -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) { return outer(b[0], b[1]); },
   });
   ops.add(addr, {
-                    .schema = "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-                    .kind = Kind::composite,
-                    .decompose =
-                        [](Build& b) {
-                          b.require(b[1].rank() == 1 && b[2].rank() == 1, "expected two vectors, got ", b[1].meta(),
-                                    " and ", b[2].meta());
-                          return one(combined(b, b[0], mul(unsqueeze(b[1], 1), b[2])));
-                        },
-                });
+      .schema = "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+      .kind = Kind::composite,
+      .decompose =
+          [](Build& b) {
+            b.require(b[1].rank() == 1 && b[2].rank() == 1, "expected two vectors, got ", b[1].meta(),
+                      " and ", b[2].meta());
+            return one(combined(b, b[0], mul(unsqueeze(b[1], 1), b[2])));
+          },
+  });
   ops.add({
       .schema = "inner(Tensor self, Tensor other) -> Tensor",
       .kind = Kind::composite,
@@ -421,10 +421,10 @@ void register_products(Registry& ops) {
       },
   });
   ops.add(tensordot, {
-                         .schema = "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
-                         .kind = Kind::composite,
-                         .decompose = tensordotted,
-                     });
+      .schema = "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = tensordotted,
+  });
   ops.add({
       .schema = "einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor",
       .kind = Kind::composite,
@@ -465,17 +465,17 @@ void register_products(Registry& ops) {
   });
   Handle chain;
   ops.add(chain, {
-                     .schema = "linalg_multi_dot(Tensor[] tensors) -> Tensor",
-                     .kind = Kind::composite,
-                     .decompose =
-                         [](Build& b) {
-                           std::vector<Tensor> tensors = b.tensors(0);
-                           b.require(tensors.size() >= 2, "expected at least two tensors, got ", tensors.size());
-                           Tensor out = tensors[0];
-                           for (size_t i = 1; i < tensors.size(); ++i) out = matmul(out, tensors[i]);
-                           return one(out);
-                         },
-                 });
+      .schema = "linalg_multi_dot(Tensor[] tensors) -> Tensor",
+      .kind = Kind::composite,
+      .decompose =
+          [](Build& b) {
+            std::vector<Tensor> tensors = b.tensors(0);
+            b.require(tensors.size() >= 2, "expected at least two tensors, got ", tensors.size());
+            Tensor out = tensors[0];
+            for (size_t i = 1; i < tensors.size(); ++i) out = matmul(out, tensors[i]);
+            return one(out);
+          },
+  });
   ops.add({
       .schema = "chain_matmul(Tensor[] matrices) -> Tensor",
       .kind = Kind::composite,

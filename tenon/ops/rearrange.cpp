@@ -325,11 +325,11 @@ Results copied_view(Build& b) {
 
 void register_rearrange(Registry& ops) {
   ops.add(repeat, {
-                      .schema = "repeat(Tensor self, SymInt[] repeats) -> Tensor",
-                      .meta = repeat_meta,
-                      .lower = lower_repeat,
-                      .vjp = repeat_vjp,
-                  });
+      .schema = "repeat(Tensor self, SymInt[] repeats) -> Tensor",
+      .meta = repeat_meta,
+      .lower = lower_repeat,
+      .vjp = repeat_vjp,
+  });
   ops.add({
       .schema = "tile(Tensor self, SymInt[] dims) -> Tensor",
       .kind = Kind::composite,
@@ -342,11 +342,11 @@ void register_rearrange(Registry& ops) {
       .decompose = [](Build& b) -> Results { return {{CallArg(interleaved(b[0], b.integer(1), b.arg(2), b))}}; },
   });
   ops.add(flip, {
-                    .schema = "flip(Tensor self, int[] dims) -> Tensor",
-                    .meta = flip_meta,
-                    .lower = lower_flip,
-                    .vjp = [](Vjp& v) -> Grads { return {flip(v.grad(0), v.arg(1))}; },
-                });
+      .schema = "flip(Tensor self, int[] dims) -> Tensor",
+      .meta = flip_meta,
+      .lower = lower_flip,
+      .vjp = [](Vjp& v) -> Grads { return {flip(v.grad(0), v.arg(1))}; },
+  });
   ops.add({
       .schema = "fliplr(Tensor self) -> Tensor",
       .kind = Kind::composite,
@@ -366,38 +366,37 @@ void register_rearrange(Registry& ops) {
           },
   });
   ops.add(roll, {
-                    .schema = "roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
-                    .meta = roll_meta,
-                    .lower = lower_roll,
-                    .vjp = [](Vjp& v) -> Grads {
-                      Sizes back = v.ints(1);
-                      for (SymInt& s : back) s = -s;
-                      return {roll(v.grad(0), back, v.arg(2))};
-                    },
-                });
+      .schema = "roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
+      .meta = roll_meta,
+      .lower = lower_roll,
+      .vjp = [](Vjp& v) -> Grads {
+        Sizes back = v.ints(1);
+        for (SymInt& s : back) s = -s;
+        return {roll(v.grad(0), back, v.arg(2))};
+      },
+  });
   ops.add({
       .schema = "rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor",
       .kind = Kind::composite,
       .decompose = rotated,
   });
-  ops.add(unfold_backward,
-          {
-              .schema = "unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",
-              .meta = [](MetaCall& m) -> Metas { return like(m.meta(0), m.ints(1)); },
-              .lower =
-                  [](Lower& l) {
-                    Ref grad = l[0];
-                    Sizes sizes = l.ints(1);
-                    size_t dim = l.dim(2, sizes.size());
-                    accumulate(l, Sizes(grad.sizes()), [&](Ref target, const Index& i) {
-                      if (sizes.empty()) return l.store(target, {}, grad.at(i), loop::Mode::add);
-                      Index at = i.drop_last();
-                      l.store(target, at.with(dim, at[dim] * l.extent(l.integer(4)) + i.last()), grad.at(i),
-                              loop::Mode::add);
-                    });
-                  },
-              .vjp = [](Vjp& v) -> Grads { return {unfold(v.grad(0), v.arg(2), v.arg(3), v.arg(4))}; },
-          });
+  ops.add(unfold_backward, {
+      .schema = "unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas { return like(m.meta(0), m.ints(1)); },
+      .lower =
+          [](Lower& l) {
+            Ref grad = l[0];
+            Sizes sizes = l.ints(1);
+            size_t dim = l.dim(2, sizes.size());
+            accumulate(l, Sizes(grad.sizes()), [&](Ref target, const Index& i) {
+              if (sizes.empty()) return l.store(target, {}, grad.at(i), loop::Mode::add);
+              Index at = i.drop_last();
+              l.store(target, at.with(dim, at[dim] * l.extent(l.integer(4)) + i.last()), grad.at(i),
+                      loop::Mode::add);
+            });
+          },
+      .vjp = [](Vjp& v) -> Grads { return {unfold(v.grad(0), v.arg(2), v.arg(3), v.arg(4))}; },
+  });
   ops.add({
       .schema = "slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt "
                 "step) -> Tensor",
@@ -427,14 +426,13 @@ void register_rearrange(Registry& ops) {
             return {col2im(v.grad(0), Sizes{s[s.size() - 2], s[s.size() - 1]}, v.arg(1), v.arg(2), v.arg(3), v.arg(4))};
           },
       });
-  ops.add(col2im,
-          {
-              .schema = "col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] "
-                        "padding, int[2] stride) -> Tensor",
-              .meta = col2im_meta,
-              .lower = lower_col2im,
-              .vjp = [](Vjp& v) -> Grads { return {im2col(v.grad(0), v.arg(2), v.arg(3), v.arg(4), v.arg(5))}; },
-          });
+  ops.add(col2im, {
+      .schema = "col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] "
+                "padding, int[2] stride) -> Tensor",
+      .meta = col2im_meta,
+      .lower = lower_col2im,
+      .vjp = [](Vjp& v) -> Grads { return {im2col(v.grad(0), v.arg(2), v.arg(3), v.arg(4), v.arg(5))}; },
+  });
   ops.add({
       .schema = "pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0., str "
                 "padding_side=\"right\") -> Tensor",

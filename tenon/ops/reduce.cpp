@@ -215,49 +215,47 @@ Grads spread(Vjp& v, bool average, bool has_dims) {
 
 void register_reduce(Registry& ops) {
   ops.add(sum_all, {
-                       .schema = "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-                       .kind = Kind::reduction,
-                       .meta = [](MetaCall& m) -> Metas { return like(m.meta(0), {}, summed_dtype(m, 1)); },
-                       .lower = [](Lower& l) { lower_sum(l, -1, -1, false); },
-                       .vjp = [](Vjp& v) { return spread(v, false, false); },
-                   });
-  ops.add(sum,
-          {
-              .schema =
-                  "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-              .kind = Kind::reduction,
-              .meta = [](MetaCall& m) -> Metas {
-                return like(m.meta(0), reduced_sizes(m.meta(0).sizes, m.dims(1, m.meta(0).rank()), m.flag(2)),
-                            summed_dtype(m, 3));
-              },
-              .lower = [](Lower& l) { lower_sum(l, 1, 2, false); },
-              .vjp = [](Vjp& v) { return spread(v, false, true); },
-          });
+      .schema = "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+      .kind = Kind::reduction,
+      .meta = [](MetaCall& m) -> Metas { return like(m.meta(0), {}, summed_dtype(m, 1)); },
+      .lower = [](Lower& l) { lower_sum(l, -1, -1, false); },
+      .vjp = [](Vjp& v) { return spread(v, false, false); },
+  });
+  ops.add(sum, {
+      .schema =
+          "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+      .kind = Kind::reduction,
+      .meta = [](MetaCall& m) -> Metas {
+        return like(m.meta(0), reduced_sizes(m.meta(0).sizes, m.dims(1, m.meta(0).rank()), m.flag(2)),
+                    summed_dtype(m, 3));
+      },
+      .lower = [](Lower& l) { lower_sum(l, 1, 2, false); },
+      .vjp = [](Vjp& v) { return spread(v, false, true); },
+  });
   ops.add(mean_all, {
-                        .schema = "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-                        .kind = Kind::reduction,
-                        .meta = [](MetaCall& m) -> Metas {
-                          DType dtype = m.dtype(1).value_or(m.meta(0).dtype);
-                          m.require(is_floating(dtype), "expected a floating point tensor, got ", m.meta(0),
-                                    "; convert it or give a dtype");
-                          return like(m.meta(0), {}, dtype);
-                        },
-                        .lower = [](Lower& l) { lower_sum(l, -1, -1, true); },
-                        .vjp = [](Vjp& v) { return spread(v, true, false); },
-                    });
-  ops.add(mean,
-          {
-              .schema = "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-              .kind = Kind::reduction,
-              .meta = [](MetaCall& m) -> Metas {
-                DType dtype = m.dtype(3).value_or(m.meta(0).dtype);
-                m.require(is_floating(dtype), "expected a floating point tensor, got ", m.meta(0),
-                          "; convert it or give a dtype");
-                return like(m.meta(0), reduced_sizes(m.meta(0).sizes, m.dims(1, m.meta(0).rank()), m.flag(2)), dtype);
-              },
-              .lower = [](Lower& l) { lower_sum(l, 1, 2, true); },
-              .vjp = [](Vjp& v) { return spread(v, true, true); },
-          });
+      .schema = "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+      .kind = Kind::reduction,
+      .meta = [](MetaCall& m) -> Metas {
+        DType dtype = m.dtype(1).value_or(m.meta(0).dtype);
+        m.require(is_floating(dtype), "expected a floating point tensor, got ", m.meta(0),
+                  "; convert it or give a dtype");
+        return like(m.meta(0), {}, dtype);
+      },
+      .lower = [](Lower& l) { lower_sum(l, -1, -1, true); },
+      .vjp = [](Vjp& v) { return spread(v, true, false); },
+  });
+  ops.add(mean, {
+      .schema = "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+      .kind = Kind::reduction,
+      .meta = [](MetaCall& m) -> Metas {
+        DType dtype = m.dtype(3).value_or(m.meta(0).dtype);
+        m.require(is_floating(dtype), "expected a floating point tensor, got ", m.meta(0),
+                  "; convert it or give a dtype");
+        return like(m.meta(0), reduced_sizes(m.meta(0).sizes, m.dims(1, m.meta(0).rank()), m.flag(2)), dtype);
+      },
+      .lower = [](Lower& l) { lower_sum(l, 1, 2, true); },
+      .vjp = [](Vjp& v) { return spread(v, true, true); },
+  });
   ops.add({
       .schema = "any(Tensor self) -> Tensor",
       .kind = Kind::reduction,
@@ -265,11 +263,11 @@ void register_reduce(Registry& ops) {
       .lower = [](Lower& l) { lower_combined(l, loop::Combine::any, -1, -1); },
   });
   ops.add(any_dim, {
-                       .schema = "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
-                       .kind = Kind::reduction,
-                       .meta = [](MetaCall& m) { return logical_meta(m, 1, 2); },
-                       .lower = [](Lower& l) { lower_combined(l, loop::Combine::any, 1, 2); },
-                   });
+      .schema = "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
+      .kind = Kind::reduction,
+      .meta = [](MetaCall& m) { return logical_meta(m, 1, 2); },
+      .lower = [](Lower& l) { lower_combined(l, loop::Combine::any, 1, 2); },
+  });
   ops.add({
       .schema = "any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
       .kind = Kind::reduction,
@@ -283,11 +281,11 @@ void register_reduce(Registry& ops) {
       .lower = [](Lower& l) { lower_combined(l, loop::Combine::all, -1, -1); },
   });
   ops.add(all_dim, {
-                       .schema = "all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
-                       .kind = Kind::reduction,
-                       .meta = [](MetaCall& m) { return logical_meta(m, 1, 2); },
-                       .lower = [](Lower& l) { lower_combined(l, loop::Combine::all, 1, 2); },
-                   });
+      .schema = "all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
+      .kind = Kind::reduction,
+      .meta = [](MetaCall& m) { return logical_meta(m, 1, 2); },
+      .lower = [](Lower& l) { lower_combined(l, loop::Combine::all, 1, 2); },
+  });
   ops.add({
       .schema = "all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
       .kind = Kind::reduction,
@@ -295,12 +293,12 @@ void register_reduce(Registry& ops) {
       .lower = [](Lower& l) { lower_logical_list(l, loop::Combine::all); },
   });
   ops.add(amax, {
-                    .schema = "amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
-                    .kind = Kind::reduction,
-                    .meta = [](MetaCall& m) { return extreme_meta(m, 1, 2); },
-                    .lower = [](Lower& l) { lower_combined(l, loop::Combine::max, 1, 2); },
-                    .vjp = [](Vjp& v) { return extreme_rule(v, 1, 2); },
-                });
+      .schema = "amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
+      .kind = Kind::reduction,
+      .meta = [](MetaCall& m) { return extreme_meta(m, 1, 2); },
+      .lower = [](Lower& l) { lower_combined(l, loop::Combine::max, 1, 2); },
+      .vjp = [](Vjp& v) { return extreme_rule(v, 1, 2); },
+  });
   ops.add({
       .schema = "max(Tensor self) -> Tensor",
       .kind = Kind::reduction,
@@ -316,18 +314,18 @@ void register_reduce(Registry& ops) {
       .vjp = selected_rule,
   });
   ops.add(argmax, {
-                      .schema = "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-                      .kind = Kind::reduction,
-                      .meta = position_meta,
-                      .lower = [](Lower& l) { lower_combined(l, loop::Combine::argmax, 1, 2); },
-                  });
+      .schema = "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
+      .kind = Kind::reduction,
+      .meta = position_meta,
+      .lower = [](Lower& l) { lower_combined(l, loop::Combine::argmax, 1, 2); },
+  });
   ops.add(amin, {
-                    .schema = "amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
-                    .kind = Kind::reduction,
-                    .meta = [](MetaCall& m) { return extreme_meta(m, 1, 2); },
-                    .lower = [](Lower& l) { lower_combined(l, loop::Combine::min, 1, 2); },
-                    .vjp = [](Vjp& v) { return extreme_rule(v, 1, 2); },
-                });
+      .schema = "amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
+      .kind = Kind::reduction,
+      .meta = [](MetaCall& m) { return extreme_meta(m, 1, 2); },
+      .lower = [](Lower& l) { lower_combined(l, loop::Combine::min, 1, 2); },
+      .vjp = [](Vjp& v) { return extreme_rule(v, 1, 2); },
+  });
   ops.add({
       .schema = "min(Tensor self) -> Tensor",
       .kind = Kind::reduction,
@@ -398,13 +396,13 @@ void register_reduce(Registry& ops) {
       .lower = [](Lower& l) { lower_count(l, 1); },
   });
   ops.add(count_nonzero, {
-                             .schema = "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
-                             .kind = Kind::reduction,
-                             .meta = [](MetaCall& m) -> Metas {
-                               return reduced_meta(m, Reduced(m, m.meta(0).sizes, 1, -1), DType::i64);
-                             },
-                             .lower = [](Lower& l) { lower_count(l, 1); },
-                         });
+      .schema = "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
+      .kind = Kind::reduction,
+      .meta = [](MetaCall& m) -> Metas {
+        return reduced_meta(m, Reduced(m, m.meta(0).sizes, 1, -1), DType::i64);
+      },
+      .lower = [](Lower& l) { lower_count(l, 1); },
+  });
 }
 
 }  // namespace tenon

@@ -99,27 +99,26 @@ Tensor difference(const Tensor& x, int64_t dim) {
 
 void register_scan(Registry& ops) {
   ops.add(cumsum, {
-                      .schema = "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
-                      .meta = scan_meta,
-                      .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::sum); },
-                      .vjp = [](Vjp& v) -> Grads { return {summed_from(v.grad(0), v.constant(1))}; },
-                  });
+      .schema = "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+      .meta = scan_meta,
+      .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::sum); },
+      .vjp = [](Vjp& v) -> Grads { return {summed_from(v.grad(0), v.constant(1))}; },
+  });
   ops.add(cumprod, {
-                       .schema = "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
-                       .meta = scan_meta,
-                       .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::product); },
-                       .vjp = [](Vjp& v) -> Grads {
-                         return {cumprod_backward(v.grad(0), to(v[0], v.out(0).dtype()), v.arg(1), v.out(0))};
-                       },
-                   });
-  ops.add(cumprod_backward,
-          {
-              .schema = "cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor",
-              .kind = Kind::composite,
-              .decompose = [](Build& b) -> Results {
-                return {{CallArg(cumprod_gradient(b[0], b[1], b.constant(2), b[3]))}};
-              },
-          });
+      .schema = "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+      .meta = scan_meta,
+      .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::product); },
+      .vjp = [](Vjp& v) -> Grads {
+        return {cumprod_backward(v.grad(0), to(v[0], v.out(0).dtype()), v.arg(1), v.out(0))};
+      },
+  });
+  ops.add(cumprod_backward, {
+      .schema = "cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) -> Results {
+        return {{CallArg(cumprod_gradient(b[0], b[1], b.constant(2), b[3]))}};
+      },
+  });
   ops.add({
       .schema = "cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)",
       .meta = extreme_scan_meta,
@@ -132,18 +131,17 @@ void register_scan(Registry& ops) {
       .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::min, true); },
       .vjp = extreme_scan_rule,
   });
-  ops.add(logcumsumexp,
-          {
-              .schema = "logcumsumexp(Tensor self, int dim) -> Tensor",
-              .meta = [](MetaCall& m) -> Metas {
-                (void)m.dim(1, m.meta(0).rank());
-                m.require(is_floating(m.meta(0).dtype), "expected a floating point tensor, got ", m.meta(0),
-                          "; convert it first");
-                return like(m.meta(0), m.meta(0).sizes);
-              },
-              .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::logsumexp); },
-              .vjp = [](Vjp& v) -> Grads { return {logcumsumexp_gradient(v.grad(0), v[0], v.constant(1), v.out(0))}; },
-          });
+  ops.add(logcumsumexp, {
+      .schema = "logcumsumexp(Tensor self, int dim) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas {
+        (void)m.dim(1, m.meta(0).rank());
+        m.require(is_floating(m.meta(0).dtype), "expected a floating point tensor, got ", m.meta(0),
+                  "; convert it first");
+        return like(m.meta(0), m.meta(0).sizes);
+      },
+      .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::logsumexp); },
+      .vjp = [](Vjp& v) -> Grads { return {logcumsumexp_gradient(v.grad(0), v[0], v.constant(1), v.out(0))}; },
+  });
   ops.add({
       .schema = "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
       .kind = Kind::composite,

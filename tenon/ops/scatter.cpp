@@ -296,13 +296,13 @@ Index unravelled(Lower& l, Expr flat, const Sizes& sizes) {
 
 void register_scatter(Registry& ops) {
   ops.add(index_select, {
-                            .schema = "index_select(Tensor self, int dim, Tensor index) -> Tensor",
-                            .meta = index_select_meta,
-                            .lower = lower_index_select,
-                            .vjp = [](Vjp& v) -> Grads {
-                              return {index_add(zeros(v[0].sizes(), v.grad(0)), v.arg(1), v[2], v.grad(0))};
-                            },
-                        });
+      .schema = "index_select(Tensor self, int dim, Tensor index) -> Tensor",
+      .meta = index_select_meta,
+      .lower = lower_index_select,
+      .vjp = [](Vjp& v) -> Grads {
+        return {index_add(zeros(v[0].sizes(), v.grad(0)), v.arg(1), v[2], v.grad(0))};
+      },
+  });
   ops.add({
       .schema = "index_select_backward(Tensor grad, SymInt[] self_sizes, int dim, Tensor index) -> Tensor",
       .kind = Kind::composite,
@@ -313,60 +313,58 @@ void register_scatter(Registry& ops) {
       .kind = Kind::composite,
       .decompose = [](Build& b) { return scatter_add(zeros(b[1].sizes(), b[0]), b.arg(2), b[3], b[0]); },
   });
-  ops.add(index_add,
-          {
-              .schema = "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
-              .meta = indexed_meta,
-              .lower = [](Lower& l) { lower_indexed(l, Mode::add, 4); },
-              .vjp = [](Vjp& v) -> Grads {
-                Grad source;
-                if (v.needs(3)) {
-                  Tensor g = index_select(v.grad(0), v.arg(1), v[2]);
-                  if (v[3].rank() < g.rank()) g = view(g, v[3].sizes());
-                  source = v.number(4) == 1 ? g : Tensor(mul(g, v.arg(4)));
-                }
-                return {v.grad(0), {}, {}, source};
-              },
-          });
+  ops.add(index_add, {
+      .schema = "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
+      .meta = indexed_meta,
+      .lower = [](Lower& l) { lower_indexed(l, Mode::add, 4); },
+      .vjp = [](Vjp& v) -> Grads {
+        Grad source;
+        if (v.needs(3)) {
+          Tensor g = index_select(v.grad(0), v.arg(1), v[2]);
+          if (v[3].rank() < g.rank()) g = view(g, v[3].sizes());
+          source = v.number(4) == 1 ? g : Tensor(mul(g, v.arg(4)));
+        }
+        return {v.grad(0), {}, {}, source};
+      },
+  });
   ops.add(index_copy, {
-                          .schema = "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
-                          .meta = indexed_meta,
-                          .lower = [](Lower& l) { lower_indexed(l, Mode::set, -1); },
-                          .vjp = [](Vjp& v) -> Grads {
-                            Tensor g = v.grad(0);
-                            Grad source;
-                            if (v.needs(3)) {
-                              Tensor own = index_select(g, v.arg(1), v[2]);
-                              source = v[3].rank() < own.rank() ? Tensor(view(own, v[3].sizes())) : own;
-                            }
-                            return {v.needs(0) ? Grad(index_fill(g, v.arg(1), v[2], 0)) : Grad(), {}, {}, source};
-                          },
-                      });
+      .schema = "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+      .meta = indexed_meta,
+      .lower = [](Lower& l) { lower_indexed(l, Mode::set, -1); },
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor g = v.grad(0);
+        Grad source;
+        if (v.needs(3)) {
+          Tensor own = index_select(g, v.arg(1), v[2]);
+          source = v[3].rank() < own.rank() ? Tensor(view(own, v[3].sizes())) : own;
+        }
+        return {v.needs(0) ? Grad(index_fill(g, v.arg(1), v[2], 0)) : Grad(), {}, {}, source};
+      },
+  });
   ops.add(index_fill, {
-                          .schema = "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
-                          .meta = kept_meta,
-                          .lower = lower_index_fill,
-                          .vjp = [](Vjp& v) -> Grads { return {index_fill(v.grad(0), v.arg(1), v[2], 0)}; },
-                      });
-  ops.add(index_fill_tensor,
-          {
-              .schema = "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
-              .meta =
-                  [](MetaCall& m) {
-                    m.require(m.meta(3).rank() == 0, "expected a value of 0 dimensions, got ", m.meta(3));
-                    return kept_meta(m);
-                  },
-              .lower = lower_index_fill,
-              .vjp = [](Vjp& v) -> Grads {
-                Tensor g = v.grad(0);
-                return {v.needs(0) ? Grad(index_fill(g, v.arg(1), v[2], 0)) : Grad(),
-                        {},
-                        {},
-                        v.needs(3)
-                            ? Grad(sum(where(ne(index_fill(zeros_like(g), v.arg(1), v[2], 1), 0), g, 0.0), Sizes{}))
-                            : Grad()};  // a place named twice counts once
-              },
-          });
+      .schema = "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+      .meta = kept_meta,
+      .lower = lower_index_fill,
+      .vjp = [](Vjp& v) -> Grads { return {index_fill(v.grad(0), v.arg(1), v[2], 0)}; },
+  });
+  ops.add(index_fill_tensor, {
+      .schema = "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
+      .meta =
+          [](MetaCall& m) {
+            m.require(m.meta(3).rank() == 0, "expected a value of 0 dimensions, got ", m.meta(3));
+            return kept_meta(m);
+          },
+      .lower = lower_index_fill,
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor g = v.grad(0);
+        return {v.needs(0) ? Grad(index_fill(g, v.arg(1), v[2], 0)) : Grad(),
+                {},
+                {},
+                v.needs(3)
+                    ? Grad(sum(where(ne(index_fill(zeros_like(g), v.arg(1), v[2], 1), 0), g, 0.0), Sizes{}))
+                    : Grad()};  // a place named twice counts once
+      },
+  });
   ops.add({
       .schema = "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool "
                 "include_self=True) -> Tensor",
@@ -381,13 +379,13 @@ void register_scatter(Registry& ops) {
           },
   });
   ops.add(gather, {
-                      .schema = "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
-                      .meta = gather_meta,
-                      .lower = lower_gather,
-                      .vjp = [](Vjp& v) -> Grads {
-                        return {scatter_add(zeros(v[0].sizes(), v.grad(0)), v.arg(1), v[2], v.grad(0))};
-                      },
-                  });
+      .schema = "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+      .meta = gather_meta,
+      .lower = lower_gather,
+      .vjp = [](Vjp& v) -> Grads {
+        return {scatter_add(zeros(v[0].sizes(), v.grad(0)), v.arg(1), v[2], v.grad(0))};
+      },
+  });
   ops.add({
       .schema = "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
       .kind = Kind::composite,
@@ -408,22 +406,22 @@ void register_scatter(Registry& ops) {
       },
   });
   ops.add(scatter_src, {
-                           .schema = "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-                           .meta = scatter_source_meta,
-                           .lower = [](Lower& l) { lower_scatter(l, true, Mode::set); },
-                           .vjp = [](Vjp& v) -> Grads {
-                             return {v.needs(0) ? Grad(scatter_value(v.grad(0), v.arg(1), v[2], 0)) : Grad(),
-                                     {},
-                                     {},
-                                     v.needs(3) ? Grad(gather(v.grad(0), v.arg(1), v[2])) : Grad()};
-                           },
-                       });
+      .schema = "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+      .meta = scatter_source_meta,
+      .lower = [](Lower& l) { lower_scatter(l, true, Mode::set); },
+      .vjp = [](Vjp& v) -> Grads {
+        return {v.needs(0) ? Grad(scatter_value(v.grad(0), v.arg(1), v[2], 0)) : Grad(),
+                {},
+                {},
+                v.needs(3) ? Grad(gather(v.grad(0), v.arg(1), v[2])) : Grad()};
+      },
+  });
   ops.add(scatter_value, {
-                             .schema = "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
-                             .meta = scatter_value_meta,
-                             .lower = [](Lower& l) { lower_scatter(l, false, Mode::set); },
-                             .vjp = [](Vjp& v) -> Grads { return {scatter_value(v.grad(0), v.arg(1), v[2], 0)}; },
-                         });
+      .schema = "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+      .meta = scatter_value_meta,
+      .lower = [](Lower& l) { lower_scatter(l, false, Mode::set); },
+      .vjp = [](Vjp& v) -> Grads { return {scatter_value(v.grad(0), v.arg(1), v[2], 0)}; },
+  });
   ops.add({
       .schema = "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
       .meta = scatter_source_meta,
@@ -435,73 +433,72 @@ void register_scatter(Registry& ops) {
       .lower = [](Lower& l) { lower_scatter(l, false, reduction_mode(l, l.string(4))); },
   });
   ops.add(scatter_add, {
-                           .schema = "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-                           .meta = scatter_source_meta,
-                           .lower = [](Lower& l) { lower_scatter(l, true, Mode::add); },
-                           .vjp = [](Vjp& v) -> Grads {
-                             return {v.grad(0), {}, {}, v.needs(3) ? Grad(gather(v.grad(0), v.arg(1), v[2])) : Grad()};
-                           },
-                       });
+      .schema = "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+      .meta = scatter_source_meta,
+      .lower = [](Lower& l) { lower_scatter(l, true, Mode::add); },
+      .vjp = [](Vjp& v) -> Grads {
+        return {v.grad(0), {}, {}, v.needs(3) ? Grad(gather(v.grad(0), v.arg(1), v[2])) : Grad()};
+      },
+  });
   ops.add(scatter_reduce, {
-                              .schema = "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str "
-                                        "reduce, *, bool include_self=True) -> Tensor",
-                              .meta =
-                                  [](MetaCall& m) {
-                                    reduction_mode(m, m.string(4));
-                                    return scatter_source_meta(m);
-                                  },
-                              .lower = lower_scatter_reduce,
-                              .vjp = scatter_reduce_vjp,
-                          });
+      .schema = "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str "
+                "reduce, *, bool include_self=True) -> Tensor",
+      .meta =
+          [](MetaCall& m) {
+            reduction_mode(m, m.string(4));
+            return scatter_source_meta(m);
+          },
+      .lower = lower_scatter_reduce,
+      .vjp = scatter_reduce_vjp,
+  });
   ops.add(take, {
-                    .schema = "take(Tensor self, Tensor index) -> Tensor",
-                    .meta = [](MetaCall& m) -> Metas {
-                      m.require(m.meta(1).dtype == DType::i64, "expected i64 indices, got ", m.meta(1));
-                      return like(m.meta(0), m.meta(1).sizes);
-                    },
-                    .lower =
-                        [](Lower& l) {
-                          Sizes sizes = l[0].sizes();
-                          l.tensor([&](const Index& i) {
-                            return l[0].at(unravelled(l, wrapped(l, l[1].at(i), count(sizes)), sizes));
-                          });
-                        },
-                    .vjp = [](Vjp& v) -> Grads { return {put(zeros(v[0].sizes(), v.grad(0)), v[1], v.grad(0), true)}; },
-                });
-  ops.add(put,
-          {
-              .schema = "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
-              .meta = [](MetaCall& m) -> Metas {
-                const TensorMeta &self = m.meta(0), &index = m.meta(1), &source = m.meta(2);
-                m.require(index.dtype == DType::i64, "expected i64 indices, got ", index);
-                m.require(source.dtype == self.dtype, "expected a source of the dtype of ", self, ", got ", source);
-                SymInt a = count(index.sizes), b = count(source.sizes);
-                m.require(a == b || !a.is_int() || !b.is_int(), "expected as many elements as indices, got ", source,
-                          " for ", index);
-                TensorMeta out = like(self, self.sizes);
-                if (is_dense(self)) out.strides = self.strides;
-                return out;
-              },
-              .lower =
-                  [](Lower& l) {
-                    WideResult wide(l, l.out());
-                    l.copy(l[0], wide.target);
-                    Sizes sizes = l.out().sizes(), from = l[2].sizes();
-                    l.stage(Sizes(l[1].sizes()), [&](const Index& i) {
-                      Expr flat = l.extent(0);
-                      for (size_t d = 0; d < i.size(); ++d) flat = flat * l.extent(l[1].size(d)) + i[d];
-                      Index to = unravelled(l, wrapped(l, l[1].at(i), count(sizes)), sizes);
-                      l.store(wide.target, to, l[2].at(unravelled(l, flat, from)), l.flag(3) ? Mode::add : Mode::set);
-                    });
-                    wide.finish();
-                  },
-              .vjp = [](Vjp& v) -> Grads {
-                Tensor g = v.grad(0);
-                Grad self;
-                if (v.needs(0)) self = v.flag(3) ? Grad(g) : Grad(put(g, v[1], zeros(v[2].sizes(), g), false));
-                return {self, {}, v.needs(2) ? Grad(reshape(take(g, v[1]), v[2].sizes())) : Grad()};
-              },
-          });
+      .schema = "take(Tensor self, Tensor index) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas {
+        m.require(m.meta(1).dtype == DType::i64, "expected i64 indices, got ", m.meta(1));
+        return like(m.meta(0), m.meta(1).sizes);
+      },
+      .lower =
+          [](Lower& l) {
+            Sizes sizes = l[0].sizes();
+            l.tensor([&](const Index& i) {
+              return l[0].at(unravelled(l, wrapped(l, l[1].at(i), count(sizes)), sizes));
+            });
+          },
+      .vjp = [](Vjp& v) -> Grads { return {put(zeros(v[0].sizes(), v.grad(0)), v[1], v.grad(0), true)}; },
+  });
+  ops.add(put, {
+      .schema = "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas {
+        const TensorMeta &self = m.meta(0), &index = m.meta(1), &source = m.meta(2);
+        m.require(index.dtype == DType::i64, "expected i64 indices, got ", index);
+        m.require(source.dtype == self.dtype, "expected a source of the dtype of ", self, ", got ", source);
+        SymInt a = count(index.sizes), b = count(source.sizes);
+        m.require(a == b || !a.is_int() || !b.is_int(), "expected as many elements as indices, got ", source,
+                  " for ", index);
+        TensorMeta out = like(self, self.sizes);
+        if (is_dense(self)) out.strides = self.strides;
+        return out;
+      },
+      .lower =
+          [](Lower& l) {
+            WideResult wide(l, l.out());
+            l.copy(l[0], wide.target);
+            Sizes sizes = l.out().sizes(), from = l[2].sizes();
+            l.stage(Sizes(l[1].sizes()), [&](const Index& i) {
+              Expr flat = l.extent(0);
+              for (size_t d = 0; d < i.size(); ++d) flat = flat * l.extent(l[1].size(d)) + i[d];
+              Index to = unravelled(l, wrapped(l, l[1].at(i), count(sizes)), sizes);
+              l.store(wide.target, to, l[2].at(unravelled(l, flat, from)), l.flag(3) ? Mode::add : Mode::set);
+            });
+            wide.finish();
+          },
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor g = v.grad(0);
+        Grad self;
+        if (v.needs(0)) self = v.flag(3) ? Grad(g) : Grad(put(g, v[1], zeros(v[2].sizes(), g), false));
+        return {self, {}, v.needs(2) ? Grad(reshape(take(g, v[1]), v[2].sizes())) : Grad()};
+      },
+  });
 }
 
 }  // namespace tenon

@@ -279,17 +279,17 @@ Results embedded_diagonal(Build& b) {
 
 void register_shape(Registry& ops) {
   ops.add(cat, {
-                   .schema = "cat(Tensor[] tensors, int dim=0) -> Tensor",
-                   .meta = cat_meta,
-                   .lower = lower_cat,
-                   .vjp = cat_vjp,
-               });
+      .schema = "cat(Tensor[] tensors, int dim=0) -> Tensor",
+      .meta = cat_meta,
+      .lower = lower_cat,
+      .vjp = cat_vjp,
+  });
   ops.alias(cat, {"concat", "concatenate"});
   ops.add(stack, {
-                     .schema = "stack(Tensor[] tensors, int dim=0) -> Tensor",
-                     .kind = Kind::composite,
-                     .decompose = [](Build& b) { return one(stacked(b.tensors(0), b.constant(1), b)); },
-                 });
+      .schema = "stack(Tensor[] tensors, int dim=0) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return one(stacked(b.tensors(0), b.constant(1), b)); },
+  });
   ops.add({
       .schema = "hstack(Tensor[] tensors) -> Tensor",
       .kind = Kind::composite,
@@ -302,10 +302,10 @@ void register_shape(Registry& ops) {
   });
   Handle vstack;
   ops.add(vstack, {
-                      .schema = "vstack(Tensor[] tensors) -> Tensor",
-                      .kind = Kind::composite,
-                      .decompose = [](Build& b) { return one(all_at_least(b.tensors(0), 2, 0)); },
-                  });
+      .schema = "vstack(Tensor[] tensors) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return one(all_at_least(b.tensors(0), 2, 0)); },
+  });
   ops.alias(vstack, {"row_stack"});
   ops.add({
       .schema = "dstack(Tensor[] tensors) -> Tensor",
@@ -402,14 +402,13 @@ void register_shape(Registry& ops) {
   TENON_SPLIT("vsplit", 2, 0);
   TENON_SPLIT("dsplit", 3, 2);
 #undef TENON_SPLIT
-  ops.add(narrow,
-          {
-              .schema = "narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",
-              .kind = Kind::composite,
-              .traits = {.may_alias = true},
-              .decompose =
-                  [](Build& b) { return one(narrowed(b[0], b.dim(1, b[0].rank()), b.integer(2), b.integer(3), b)); },
-          });
+  ops.add(narrow, {
+      .schema = "narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",
+      .kind = Kind::composite,
+      .traits = {.may_alias = true},
+      .decompose =
+          [](Build& b) { return one(narrowed(b[0], b.dim(1, b[0].rank()), b.integer(2), b.integer(3), b)); },
+  });
   ops.add({
       .schema = "narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)",
       .kind = Kind::composite,
@@ -458,26 +457,26 @@ void register_shape(Registry& ops) {
           },
   });
   ops.add(movedim, {
-                       .schema = "movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
-                       .kind = Kind::composite,
-                       .traits = {.may_alias = true},
-                       .decompose = [](Build& b) { return moved(b, b.ints(1), b.ints(2)); },
-                   });
+      .schema = "movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
+      .kind = Kind::composite,
+      .traits = {.may_alias = true},
+      .decompose = [](Build& b) { return moved(b, b.ints(1), b.ints(2)); },
+  });
   Handle move_one, swapped, adjoint;
   ops.add(move_one, {
-                        .schema = "movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
-                        .kind = Kind::composite,
-                        .traits = {.may_alias = true},
-                        .decompose = [](Build& b) { return moved(b, b.ints(1), b.ints(2)); },
-                    });
+      .schema = "movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
+      .kind = Kind::composite,
+      .traits = {.may_alias = true},
+      .decompose = [](Build& b) { return moved(b, b.ints(1), b.ints(2)); },
+  });
   ops.alias(movedim, {"moveaxis.intlist"});
   ops.alias(move_one, {"moveaxis.int"});
   ops.add(swapped, {
-                       .schema = "swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
-                       .kind = Kind::composite,
-                       .traits = {.may_alias = true},
-                       .decompose = [](Build& b) { return transpose(b[0], b.arg(1), b.arg(2)); },
-                   });
+      .schema = "swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
+      .kind = Kind::composite,
+      .traits = {.may_alias = true},
+      .decompose = [](Build& b) { return transpose(b[0], b.arg(1), b.arg(2)); },
+  });
   ops.add({
       .schema = "swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
       .kind = Kind::composite,
@@ -564,11 +563,11 @@ void register_shape(Registry& ops) {
       .decompose = [](Build& b) { return many(grids(b.tensors(0), "ij", b)); },
   });
   ops.add(meshgrid, {
-                        .schema = "meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]",
-                        .kind = Kind::composite,
-                        .traits = {.may_alias = true},
-                        .decompose = [](Build& b) { return many(grids(b.tensors(0), b.string(1), b)); },
-                    });
+      .schema = "meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]",
+      .kind = Kind::composite,
+      .traits = {.may_alias = true},
+      .decompose = [](Build& b) { return many(grids(b.tensors(0), b.string(1), b)); },
+  });
   ops.add({
       .schema = "cartesian_prod(Tensor[] tensors) -> Tensor",
       .kind = Kind::composite,
@@ -582,10 +581,10 @@ void register_shape(Registry& ops) {
       },
   });
   ops.add(diag_embed, {
-                          .schema = "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
-                          .kind = Kind::composite,
-                          .decompose = embedded_diagonal,
-                      });
+      .schema = "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = embedded_diagonal,
+  });
   ops.add({
       .schema = "diag(Tensor self, int diagonal=0) -> Tensor",
       .kind = Kind::composite,

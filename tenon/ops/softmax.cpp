@@ -79,38 +79,37 @@ Results converted(Build& b, const Handle& handle) {
 
 void register_softmax(Registry& ops) {
   ops.add(softmax, {
-                       .schema = "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-                       .kind = Kind::composite,
-                       .decompose = [](Build& b) { return converted(b, softmax_of); },
-                   });
+      .schema = "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return converted(b, softmax_of); },
+  });
   ops.add(log_softmax, {
-                           .schema = "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-                           .kind = Kind::composite,
-                           .decompose = [](Build& b) { return converted(b, log_softmax_of); },
-                       });
+      .schema = "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return converted(b, log_softmax_of); },
+  });
   ops.alias(softmax, {"special_softmax"});
   ops.add({
       .schema = "special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) { return converted(b, log_softmax_of); },
   });
-  ops.add(softmax_of,
-          {
-              .schema = "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-              .kind = Kind::reduction,
-              .meta = softmax_meta,
-              .lower = [](Lower& l) { lower_softmax(l, false); },
-              .vjp = [](Vjp& v) -> Grads { return {softmax_backward(v.grad(0), v.out(0), v.arg(1), v[0].dtype())}; },
-          });
+  ops.add(softmax_of, {
+      .schema = "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+      .kind = Kind::reduction,
+      .meta = softmax_meta,
+      .lower = [](Lower& l) { lower_softmax(l, false); },
+      .vjp = [](Vjp& v) -> Grads { return {softmax_backward(v.grad(0), v.out(0), v.arg(1), v[0].dtype())}; },
+  });
   ops.add(log_softmax_of, {
-                              .schema = "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-                              .kind = Kind::reduction,
-                              .meta = softmax_meta,
-                              .lower = [](Lower& l) { lower_softmax(l, true); },
-                              .vjp = [](Vjp& v) -> Grads {
-                                return {log_softmax_backward(v.grad(0), v.out(0), v.arg(1), v[0].dtype())};
-                              },
-                          });
+      .schema = "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+      .kind = Kind::reduction,
+      .meta = softmax_meta,
+      .lower = [](Lower& l) { lower_softmax(l, true); },
+      .vjp = [](Vjp& v) -> Grads {
+        return {log_softmax_backward(v.grad(0), v.out(0), v.arg(1), v[0].dtype())};
+      },
+  });
   ops.add(
       softmax_backward,
       {
@@ -127,17 +126,17 @@ void register_softmax(Registry& ops) {
           },
       });
   ops.add(log_softmax_backward, {
-                                    .schema = "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, "
-                                              "ScalarType input_dtype) -> Tensor",
-                                    .kind = Kind::reduction,
-                                    .meta = gradient_meta,
-                                    .lower = [](Lower& l) { lower_softmax_gradient(l, true); },
-                                    .vjp = [](Vjp& v) -> Grads {
-                                      Tensor gg = v.grad(0), g = v[0], p = exp(v[1]);
-                                      return {v.needs(0) ? Grad(gg - Tensor(sum(gg * p, v.arg(2), true))) : Grad(),
-                                              v.needs(1) ? Grad(-gg * p * Tensor(sum(g, v.arg(2), true))) : Grad()};
-                                    },
-                                });
+      .schema = "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, "
+                "ScalarType input_dtype) -> Tensor",
+      .kind = Kind::reduction,
+      .meta = gradient_meta,
+      .lower = [](Lower& l) { lower_softmax_gradient(l, true); },
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor gg = v.grad(0), g = v[0], p = exp(v[1]);
+        return {v.needs(0) ? Grad(gg - Tensor(sum(gg * p, v.arg(2), true))) : Grad(),
+                v.needs(1) ? Grad(-gg * p * Tensor(sum(g, v.arg(2), true))) : Grad()};
+      },
+  });
   ops.add({
       .schema = "_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
       .kind = Kind::composite,

@@ -219,18 +219,18 @@ void lower_searchsorted(Lower& l, bool number) {
 
 void register_sort(Registry& ops) {
   ops.add(sort, {
-                    .schema = "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
-                    .meta = [](MetaCall& m) { return sort_meta(m, 1); },
-                    .lower = [](Lower& l) { lower_sort(l, 1, 2); },
-                    .vjp = [](Vjp& v) { return sorted_rule(v, 1); },
-                });
+      .schema = "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+      .meta = [](MetaCall& m) { return sort_meta(m, 1); },
+      .lower = [](Lower& l) { lower_sort(l, 1, 2); },
+      .vjp = [](Vjp& v) { return sorted_rule(v, 1); },
+  });
   ops.add(sort_stable, {
-                           .schema = "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> "
-                                     "(Tensor values, Tensor indices)",
-                           .meta = [](MetaCall& m) { return sort_meta(m, 2); },
-                           .lower = [](Lower& l) { lower_sort(l, 2, 3); },
-                           .vjp = [](Vjp& v) { return sorted_rule(v, 2); },
-                       });
+      .schema = "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> "
+                "(Tensor values, Tensor indices)",
+      .meta = [](MetaCall& m) { return sort_meta(m, 2); },
+      .lower = [](Lower& l) { lower_sort(l, 2, 3); },
+      .vjp = [](Vjp& v) { return sorted_rule(v, 2); },
+  });
   ops.add({
       .schema = "argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
       .kind = Kind::composite,
@@ -250,31 +250,31 @@ void register_sort(Registry& ops) {
       .decompose = [](Build& b) -> Results { return {{CallArg(sort(b[0], 0)[0])}}; },
   });
   ops.add(topk, {
-                    .schema = "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor "
-                              "values, Tensor indices)",
-                    .meta = [](MetaCall& m) -> Metas {
-                      const TensorMeta& x = m.meta(0);
-                      size_t dim = m.dim(2, x.rank());
-                      SymInt k = m.integer(1), n = x.rank() ? x.sizes[dim] : SymInt(1);
-                      m.require(!surely(sym::lt(k, 0)) && !surely(sym::gt(k, n)), "k: expected 0 to ", n,
-                                ", the size of dimension ", dim, ", got ", k);
-                      Sizes sizes = x.sizes;
-                      if (x.rank()) sizes[dim] = k;
-                      return {like(x, sizes), like(x, sizes, DType::i64)};
-                    },
-                    .lower =
-                        [](Lower& l) {
-                          Ref x = l[0], out = l.out(0);
-                          size_t rank = x.sizes().size();
-                          if (rank == 0) return first_of_one(l);
-                          Ref in = l.computable(x);
-                          Ref target = in.dtype() == out.dtype() ? out : l.temporary(in.dtype(), Sizes(out.sizes()));
-                          l.anchor(loop::TopK{in.operand(), target.operand(), l.out(1).operand(), l.dim(2, rank),
-                                              l.integer(1), l.flag(3), l.flag(4)});
-                          if (target.id != out.id) l.copy(target, out);
-                        },
-                    .vjp = [](Vjp& v) { return sorted_rule(v, 2); },
-                });
+      .schema = "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor "
+                "values, Tensor indices)",
+      .meta = [](MetaCall& m) -> Metas {
+        const TensorMeta& x = m.meta(0);
+        size_t dim = m.dim(2, x.rank());
+        SymInt k = m.integer(1), n = x.rank() ? x.sizes[dim] : SymInt(1);
+        m.require(!surely(sym::lt(k, 0)) && !surely(sym::gt(k, n)), "k: expected 0 to ", n,
+                  ", the size of dimension ", dim, ", got ", k);
+        Sizes sizes = x.sizes;
+        if (x.rank()) sizes[dim] = k;
+        return {like(x, sizes), like(x, sizes, DType::i64)};
+      },
+      .lower =
+          [](Lower& l) {
+            Ref x = l[0], out = l.out(0);
+            size_t rank = x.sizes().size();
+            if (rank == 0) return first_of_one(l);
+            Ref in = l.computable(x);
+            Ref target = in.dtype() == out.dtype() ? out : l.temporary(in.dtype(), Sizes(out.sizes()));
+            l.anchor(loop::TopK{in.operand(), target.operand(), l.out(1).operand(), l.dim(2, rank),
+                                l.integer(1), l.flag(3), l.flag(4)});
+            if (target.id != out.id) l.copy(target, out);
+          },
+      .vjp = [](Vjp& v) { return sorted_rule(v, 2); },
+  });
   ops.add({
       .schema = "kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
       .meta = [](MetaCall& m) -> Metas {
@@ -291,20 +291,18 @@ void register_sort(Registry& ops) {
           },
       .vjp = [](Vjp& v) { return chosen_rule(v, 2, 3); },
   });
-  ops.add(median,
-          {
-              .schema = "median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-              .meta = [](MetaCall& m) { return chosen_meta(m, 1, 2); },
-              .lower = [](Lower& l) { lower_median(l, false); },
-              .vjp = [](Vjp& v) { return chosen_rule(v, 1, 2); },
-          });
-  ops.add(nanmedian,
-          {
-              .schema = "nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-              .meta = [](MetaCall& m) { return chosen_meta(m, 1, 2); },
-              .lower = [](Lower& l) { lower_median(l, true); },
-              .vjp = [](Vjp& v) { return chosen_rule(v, 1, 2); },
-          });
+  ops.add(median, {
+      .schema = "median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+      .meta = [](MetaCall& m) { return chosen_meta(m, 1, 2); },
+      .lower = [](Lower& l) { lower_median(l, false); },
+      .vjp = [](Vjp& v) { return chosen_rule(v, 1, 2); },
+  });
+  ops.add(nanmedian, {
+      .schema = "nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+      .meta = [](MetaCall& m) { return chosen_meta(m, 1, 2); },
+      .lower = [](Lower& l) { lower_median(l, true); },
+      .vjp = [](Vjp& v) { return chosen_rule(v, 1, 2); },
+  });
   ops.add({
       .schema = "median(Tensor self) -> Tensor",
       .kind = Kind::composite,

@@ -199,18 +199,17 @@ void register_statistics(Registry& ops) {
 #undef TENON_SPREADS
 #undef TENON_SPREAD
 
-  ops.add(linalg_vector_norm,
-          {
-              .schema = "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
-                        "ScalarType? dtype=None) -> Tensor",
-              .kind = Kind::reduction,
-              .meta = norm_meta,
-              .lower = lower_norm,
-              .vjp = [](Vjp& v) -> Grads {
-                Tensor x = v.dtype(4) ? to(v[0], *v.dtype(4)) : v[0];
-                return {norm_gradient(v.grad(0), x, v.out(0), v.number(1), Reduced(v, x.sizes(), 2, 3))};
-              },
-          });
+  ops.add(linalg_vector_norm, {
+      .schema = "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
+                "ScalarType? dtype=None) -> Tensor",
+      .kind = Kind::reduction,
+      .meta = norm_meta,
+      .lower = lower_norm,
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor x = v.dtype(4) ? to(v[0], *v.dtype(4)) : v[0];
+        return {norm_gradient(v.grad(0), x, v.out(0), v.number(1), Reduced(v, x.sizes(), 2, 3))};
+      },
+  });
   ops.add({
       .schema = "norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
       .kind = Kind::composite,
@@ -238,22 +237,22 @@ void register_statistics(Registry& ops) {
       .decompose = [](Build& b) { return linalg_vector_norm(b[0] - b[1], b.arg(2)); },
   });
   ops.add(logsumexp, {
-                         .schema = "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
-                         .kind = Kind::reduction,
-                         .meta = [](MetaCall& m) -> Metas {
-                           const TensorMeta& x = m.meta(0);
-                           Reduced over(m, x.sizes, 1, 2);
-                           return like(x, reduced_sizes(x.sizes, over.dims, over.keepdim),
-                                       is_floating(x.dtype) ? x.dtype : DType::f32);
-                         },
-                         .lower = lower_logsumexp,
-                         .vjp = [](Vjp& v) -> Grads {
-                           Reduced over(v, v[0].sizes(), 1, 2);
-                           Tensor g = restore_dims(v.grad(0), v[0].sizes(), over.dims, over.keepdim);
-                           Tensor y = restore_dims(v.out(0), v[0].sizes(), over.dims, over.keepdim);
-                           return {g * Tensor(exp(v[0] - y))};
-                         },
-                     });
+      .schema = "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+      .kind = Kind::reduction,
+      .meta = [](MetaCall& m) -> Metas {
+        const TensorMeta& x = m.meta(0);
+        Reduced over(m, x.sizes, 1, 2);
+        return like(x, reduced_sizes(x.sizes, over.dims, over.keepdim),
+                    is_floating(x.dtype) ? x.dtype : DType::f32);
+      },
+      .lower = lower_logsumexp,
+      .vjp = [](Vjp& v) -> Grads {
+        Reduced over(v, v[0].sizes(), 1, 2);
+        Tensor g = restore_dims(v.grad(0), v[0].sizes(), over.dims, over.keepdim);
+        Tensor y = restore_dims(v.out(0), v[0].sizes(), over.dims, over.keepdim);
+        return {g * Tensor(exp(v[0] - y))};
+      },
+  });
   ops.alias(logsumexp, {"special_logsumexp"});
   ops.add(
       nansum,
