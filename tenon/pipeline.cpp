@@ -7,6 +7,7 @@
 #include "tenon/export/serde/load.h"
 #include "tenon/lower/lower.h"
 #include "tenon/ops/registry.h"
+#include "tenon/passes/check_metas.h"
 #include "tenon/passes/decompose.h"
 #include "tenon/passes/normalise.h"
 
@@ -19,7 +20,13 @@ std::optional<StageName> stage_named(std::string_view name) {
   return std::nullopt;
 }
 
-ExportedProgram open_program(const std::string& path) { return load_exported(path, registry()); }
+ExportedProgram open_program(const std::string& path) {
+  ExportedProgram program = load_exported(path, registry());
+  try {
+    check_metas(program.graph.body());
+  } catch (const Error& e) { fail(path, ": ", e.what()); }
+  return program;
+}
 
 namespace {
 

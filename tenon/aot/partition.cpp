@@ -1,6 +1,9 @@
 #include "tenon/aot/partition.h"
 
+#include <algorithm>
+
 #include "tenon/ops/convert.h"
+#include "tenon/sym/evaluate.h"
 #include "tenon/trace/trace.h"
 
 namespace tenon {
@@ -24,6 +27,23 @@ struct Half {
     return made;
   }
 };
+
+std::vector<SymInt> symbols_of_backward(const GraphBody& graph) {
+  std::vector<SymInt> out;
+  auto add = [&](SymInt size) {
+    for (SymInt s : sym::symbols_of(size))
+      if (std::find(out.begin(), out.end(), s) == out.end()) out.push_back(s);
+  };
+  for (const Node& node : graph.nodes) {
+    if (node.phase != Phase::backward) continue;
+    for (const Arg& arg : node.args) {
+      if (auto* size = arg.get<SymInt>()) add(*size);
+      if (auto* sizes = arg.get<Sizes>())
+        for (SymInt size : *sizes) add(size);
+    }
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -90,6 +110,20 @@ TrainingProgram split(const JointProgram& joint) {
     if (const Value* v = graph.inputs[i].get<Value>();
         v && std::holds_alternative<input::Tangent>(joint.convention.inputs[i]))
       backward.input(graph, *v, joint.convention.inputs[i]);
+  // Sizes are expressions on both sides; a symbol that no tensor of the backward shows is handed over as a number.
+  for (SymInt symbol : symbols_of_backward(graph)) {
+    bool shown = false;
+    for (const Arg& input : backward.replay.graph->inputs)
+      if (const Value* v = input.get<Value>())
+        for (SymInt size : backward.replay.graph->info(*v).meta.sizes) shown = shown || size == symbol;
+    if (shown) continue;
+    std::string name(symbol.name());
+    forward.replay.graph->outputs.emplace_back(symbol);
+    forward.convention.outputs.emplace_back(output::SavedSize{name});
+    Value made = add_value(backward.replay.graph.body(), {.name = name, .type = ValueType::integer, .expr = symbol});
+    backward.replay.graph->inputs.emplace_back(made);
+    backward.convention.inputs.emplace_back(input::SavedSize{name});
+  }
   for (const Node& node : graph.nodes)
     if (node.phase == Phase::backward) backward.replay.node(node);
   for (size_t i = 0; i < graph.outputs.size(); ++i)

@@ -10,7 +10,8 @@ struct TrainingProgram {
 };
 
 /// PyTorch's default partition: everything the forward computes stays there, what the backward needs of it is saved.
-/// Where only the sizes of a value are needed, nothing is saved: sizes are expressions. An input that the program
+/// Where only the sizes of a value are needed, the value is not saved: sizes are expressions, and a symbol that
+/// no tensor of the backward shows is handed over as a number. An input that the program
 /// updates is never saved.
 TrainingProgram split(const JointProgram& joint);
 

@@ -9,6 +9,7 @@ std::string outside_name(const InputMeaning& meaning) {
   if (auto* u = std::get_if<input::User>(&meaning)) return u->name;
   if (auto* t = std::get_if<input::Tangent>(&meaning)) return text("tangent_output_", t->output);
   if (auto* s = std::get_if<input::Saved>(&meaning)) return s->name;
+  if (auto* s = std::get_if<input::SavedSize>(&meaning)) return s->symbol;
   if (auto* s = std::get_if<input::SyntheticBase>(&meaning)) return text("base of inputs ", s->leaves);
   return "rng_state";
 }
@@ -21,6 +22,7 @@ std::string to_text(const InputMeaning& meaning) {
   if (auto* u = std::get_if<input::User>(&meaning)) return text("user input ", u->leaf, " ", u->name);
   if (auto* t = std::get_if<input::Tangent>(&meaning)) return text("tangent of output ", t->output);
   if (auto* s = std::get_if<input::Saved>(&meaning)) return "saved " + s->name;
+  if (auto* s = std::get_if<input::SavedSize>(&meaning)) return "saved size " + s->symbol;
   if (auto* s = std::get_if<input::SyntheticBase>(&meaning)) return text("base of user inputs ", s->leaves);
   return "rng state";
 }
@@ -36,6 +38,7 @@ std::string to_text(const OutputMeaning& meaning, const CallingConvention& conve
   }
   if (auto* u = std::get_if<output::Updated>(&meaning)) return "updated " + to_text(convention.inputs[u->input]);
   if (auto* g = std::get_if<output::Gradient>(&meaning)) return "gradient of " + to_text(convention.inputs[g->input]);
+  if (auto* s = std::get_if<output::SavedSize>(&meaning)) return "saved size " + s->symbol;
   return "saved " + std::get<output::Saved>(meaning).name;
 }
 

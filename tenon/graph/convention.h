@@ -41,12 +41,16 @@ struct Saved {
   std::string name;
   bool operator==(const Saved&) const = default;
 };  // kept by the forward for the backward
+struct SavedSize {
+  std::string symbol;
+  bool operator==(const SavedSize&) const = default;
+};  // a size the backward needs and none of its tensors has
 struct RngState {
   bool operator==(const RngState&) const = default;
 };
 }  // namespace input
 using InputMeaning = std::variant<input::Parameter, input::Buffer, input::Constant, input::User, input::SyntheticBase,
-                                  input::Tangent, input::Saved, input::RngState>;
+                                  input::Tangent, input::Saved, input::SavedSize, input::RngState>;
 
 namespace output {
 struct User {
@@ -65,8 +69,12 @@ struct Saved {
   std::string name;
   bool operator==(const Saved&) const = default;
 };
+struct SavedSize {
+  std::string symbol;
+  bool operator==(const SavedSize&) const = default;
+};
 }  // namespace output
-using OutputMeaning = std::variant<output::User, output::Updated, output::Gradient, output::Saved>;
+using OutputMeaning = std::variant<output::User, output::Updated, output::Gradient, output::Saved, output::SavedSize>;
 
 /// A user output that shares storage with an input, or with another output, in the original program.
 struct Alias {

@@ -107,12 +107,17 @@ TEST_P(Programs, PartitionEqualsJoint) {
     else GTEST_SKIP() << "draws numbers";
   }
   std::vector<CallArg> forward = interp::run_graph(halves.forward.graph.body(), forward_inputs);
-  for (size_t i = 0; i < forward.size(); ++i)
-    if (std::holds_alternative<output::Saved>(halves.forward.convention.outputs[i]))
-      backward_inputs.push_back(forward[i]);
-  for (const InputMeaning& m : halves.backward.convention.inputs)
+  for (const InputMeaning& m : halves.backward.convention.inputs) {
     if (std::holds_alternative<input::Tangent>(m)) backward_inputs.push_back(inputs.back());
-  for (const Arg& size : halves.backward.graph->inputs) ASSERT_TRUE(size.is<Value>());
+    for (size_t i = 0; i < forward.size(); ++i) {
+      const OutputMeaning& given = halves.forward.convention.outputs[i];
+      auto* saved = std::get_if<output::Saved>(&given);
+      auto* size = std::get_if<output::SavedSize>(&given);
+      if (saved && m == InputMeaning(input::Saved{saved->name})) backward_inputs.push_back(forward[i]);
+      if (size && m == InputMeaning(input::SavedSize{size->symbol})) backward_inputs.push_back(forward[i]);
+    }
+  }
+  ASSERT_EQ(backward_inputs.size(), halves.backward.graph->inputs.size());
   std::vector<CallArg> gradients;
   try {
     gradients = interp::run_graph(halves.backward.graph.body(), backward_inputs);

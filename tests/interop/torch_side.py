@@ -37,10 +37,10 @@ def reason(path):
 
 
 def facts(program):
-    """What must survive a conversion, as comparable text."""
+    """What must survive a conversion, as comparable text. The order of the state does not: 2.9 wrote it by name, 2.10 by storage."""
     ranges = {str(symbol): (str(r.lower), str(r.upper)) for symbol, r in program.range_constraints.items()}
     return {"signature": str(program.graph_signature), "ranges": ranges, "arguments": str(program.call_spec.in_spec),
-            "results": str(program.call_spec.out_spec), "state": list(program.state_dict), "code": program.graph_module.code,
+            "results": str(program.call_spec.out_spec), "state": sorted(program.state_dict), "code": program.graph_module.code,
             "dialect": str(program.verifier.dialect)}
 
 

@@ -1,6 +1,5 @@
 #include "tenon/export/serde/load.h"
 
-#include "tenon/export/check_metas.h"
 #include "tenon/export/serde/archive.h"
 #include "tenon/export/serde/samples.h"
 #include "tenon/export/serde/signature_reader.h"
@@ -64,7 +63,6 @@ ExportedProgram read_root(Json root, ReadContext& context) {
 
   Json module = root.at("graph_module");
   program.graph = read_graph(module.at("graph"), context);
-  check_metas(program.graph.body());
   Names names = names_of(program.graph.body());
   program.signature = read_signature(module.at("signature"), program.graph.body(), names);
   program.module_calls = read_module_calls(module.at("module_call_graph"), names);

@@ -1,4 +1,4 @@
-#include "tenon/export/check_metas.h"
+#include "tenon/passes/check_metas.h"
 
 #include "tenon/ops/known.h"
 #include "tenon/trace/trace.h"
