@@ -4,6 +4,7 @@
 #include "tenon/export/serde/load.h"
 #include "tenon/export/serde/tree_spec.h"
 #include "tenon/ops/registry.h"
+#include "tenon/passes/check_metas.h"
 #include "tests/export/edited.h"
 #include "tests/export/test_ops.h"
 
@@ -22,7 +23,7 @@ std::string json_error(std::string_view from, std::string_view to) { return load
 // With the real operators, whose rules are asked.
 std::string rule_error(std::string_view from, std::string_view to) {
   try {
-    load_exported(edited_json(mlp(), from, to), registry());
+    check_metas(load_exported(edited_json(mlp(), from, to), registry()).graph.body());
   } catch (const Error& error) { return error.what(); }
   return "";
 }
