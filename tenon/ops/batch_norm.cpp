@@ -57,15 +57,16 @@ Sizes places(const Sizes& sizes) {
 void lower_forward(Lower& l, Form f, bool updated) {
   Ref x = l[0];
   bool batch = trains(l, f) || f.running_mean < 0;
-  DType dtype = computable(x.dtype());
-  Compute type = loop::compute_of(dtype);
+  // Statistics in double, as PyTorch has them on a CPU: with few samples the gradient is a difference of nearly equal numbers.
+  DType dtype = DType::f64;
+  Compute type = Compute::f64;
   Sizes channels = {x.size(1)}, extents = places(x.sizes());
   double eps = l.number(at(f.eps));
   auto n = [&] { return cast(l.extent(count(extents)), type); };
   Ref mean, variance;
   if (batch) {
     mean = l.temporary(dtype, channels, [&](const Index& i) {
-      return l.sum(extents, [&](const Index& r) { return x.at(r.inserted(1, i[0])); }) / n();
+      return l.sum(extents, [&](const Index& r) { return cast(x.at(r.inserted(1, i[0])), type); }) / n();
     });
     variance = l.temporary(dtype, channels, [&](const Index& i) {
       return l.sum(extents, [&](const Index& r) {
@@ -109,8 +110,8 @@ void lower_forward(Lower& l, Form f, bool updated) {
 void lower_gradient(Lower& l) {
   Ref g = l[0], x = l[1];
   bool train = l.flag(7);
-  DType dtype = computable(x.dtype());
-  Compute type = loop::compute_of(dtype);
+  DType dtype = DType::f64;   // as the forward
+  Compute type = Compute::f64;
   Sizes channels = {x.size(1)}, extents = places(x.sizes());
   Ref mean = train ? l[5] : l[3];
   Ref invstd = train ? l[6] : l.temporary(dtype, channels, [&](const Index& i) {
