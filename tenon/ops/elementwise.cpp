@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "tenon/ops/arithmetic.h"
+#include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
 #include "tenon/ops/infer.h"
 #include "tenon/ops/logic.h"
@@ -96,6 +97,17 @@ void register_elementwise(Registry& ops) {
   ops.alias(erfc, {"special_erfc"});
   ops.alias(erfinv, {"special_erfinv"});
   ops.alias(lgamma, {"special_gammaln"});
+  ops.add({   // log Γ_p(x) = p(p - 1)/4 · log π + sum over j < p of log Γ(x - j/2)
+      .schema = "mvlgamma(Tensor self, int p) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) -> Results {
+        int64_t p = b.constant(1);
+        b.require(p >= 1, "p: expected 1 or more, got ", p);
+        Tensor x = is_floating(b[0].dtype()) ? b[0] : to(b[0], DType::f32), total = lgamma(x);
+        for (int64_t j = 1; j < p; ++j) total = total + Tensor(lgamma(x - static_cast<double>(j) / 2));
+        return {{CallArg(total + static_cast<double>(p * (p - 1)) / 4 * std::log(M_PI))}};
+      },
+  });
   ops.alias(digamma, {"special_digamma", "special_psi"});
 
 #define TENON_ROUNDING(handle, fn)                                                          \
