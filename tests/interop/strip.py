@@ -1,5 +1,6 @@
 """Removes from an exported program what names the machine it was made on."""
 
+import pathlib
 import zipfile
 
 
@@ -17,7 +18,7 @@ def strip_program(program):
 
 def check_no_paths(path, words=()):
     """Fails if any entry of the archive contains a home, temporary or installation path."""
-    suspects = [b"/home/", b"/root/", b"/tmp/", b"/work/", b"/usr/", b"site-packages", *[w.encode() for w in words]]
+    suspects = [b"/home/", b"/tmp/", b"/usr/", b"site-packages", str(pathlib.Path.home()).encode(), str(pathlib.Path(__file__).resolve().parents[2]).encode(), *[w.encode() for w in words]]
     with zipfile.ZipFile(path) as archive:
         for entry in archive.namelist():
             data = archive.read(entry)

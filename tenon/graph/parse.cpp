@@ -1,0 +1,203 @@
+// Reads the text form of graphs, one line per node: what to_text writes, for tests.
+#include "tenon/sym/parse.h"
+
+#include <cctype>
+#include <charconv>
+
+#include "tenon/graph/graph.h"
+
+namespace tenon {
+namespace {
+
+class Line {
+ public:
+  Line(std::string_view text, GraphBody& graph, const OpTable& ops, std::unordered_map<std::string, Value>& values)
+      : whole_(text), rest_(text), graph_(graph), ops_(ops), values_(values) {}
+
+  void read() {
+    if (accept("return ")) {
+      graph_.outputs.push_back(arg(nullptr));
+      return;
+    }
+    std::vector<Named> results;
+    bool list = accept("[");
+    do {
+      if (peek() != '%') break;
+      Named r;
+      r.name = name();
+      need(":");
+      r.meta = meta();
+      results.push_back(std::move(r));
+    } while (accept(","));
+    if (list) need("]");
+    if (!results.empty()) need("=");
+    std::string op = std::string(trim(take_until('(')));
+    need("(");
+    if (op == "input") {
+      need(")");
+      for (Named& r : results) values_[r.name] = add_input(graph_, r.name, r.meta);
+      return;
+    }
+    Node node;
+    node.op = ops_.find(op);
+    require(node.op != nullptr, "there is no operator ", quoted(op), " in ", quoted(whole_, 200));
+    arguments(node);
+    node.grad_enabled = !accept("; no_grad");
+    if (accept("; backward")) node.phase = Phase::backward;
+    std::vector<Value> made;
+    for (Named& r : results) made.push_back(values_[r.name] = add_value(graph_, {.name = r.name, .meta = r.meta}));
+    if (list) node.results.emplace_back(made);
+    else
+      for (Value v : made) node.results.emplace_back(v);
+    add_node(graph_, std::move(node));
+  }
+
+ private:
+  struct Named {
+    std::string name;
+    TensorMeta meta;
+  };
+
+  void skip() { rest_ = trim(rest_); }
+  char peek() {
+    skip();
+    return rest_.empty() ? '\0' : rest_[0];
+  }
+  bool accept(std::string_view word) {
+    skip();
+    if (!starts_with(rest_, word)) return false;
+    rest_.remove_prefix(word.size());
+    return true;
+  }
+  void need(std::string_view word) {
+    require(accept(word), "expected ", quoted(word), " at ", quoted(rest_), " in ", quoted(whole_, 200));
+  }
+  std::string_view take_until(char end) {
+    size_t n = rest_.find(end);
+    require(n != std::string_view::npos, "no '", end, "' in ", quoted(whole_, 200));
+    std::string_view taken = rest_.substr(0, n);
+    rest_.remove_prefix(n);
+    return taken;
+  }
+  std::string word() {
+    skip();
+    size_t n = 0;
+    while (n < rest_.size() && (std::isalnum(static_cast<unsigned char>(rest_[n])) || rest_[n] == '_' ||
+                                rest_[n] == '.' || rest_[n] == '-'))
+      ++n;
+    std::string out(rest_.substr(0, n));
+    rest_.remove_prefix(n);
+    return out;
+  }
+  std::string name() {
+    need("%");
+    return word();
+  }
+  Sizes sizes() {
+    need("[");
+    Sizes out;
+    while (!accept("]")) {
+      size_t n = rest_.find_first_of(",]");
+      out.push_back(sym::parse(trim(rest_.substr(0, n))));
+      rest_.remove_prefix(n);
+      accept(",");
+      skip();
+    }
+    return out;
+  }
+  TensorMeta meta() {
+    auto dtype = dtype_of(word());
+    require(dtype.has_value(), "expected a dtype in ", quoted(whole_, 200));
+    TensorMeta out = make_meta(*dtype, sizes());
+    if (peek() == '[') out.strides = sizes();
+    return out;
+  }
+
+  void arguments(Node& node) {
+    const auto& slots = node.op->schema.args;
+    node.args.resize(slots.size());
+    uint64_t given = 0;
+    for (size_t next = 0; !accept(")");) {
+      size_t at = next++;
+      size_t equals = rest_.find('='), comma = rest_.find_first_of(",)[");
+      if (equals != std::string_view::npos && equals < comma) {
+        int found = node.op->schema.find(trim(rest_.substr(0, equals)));
+        require(found >= 0, "an argument that ", node.op->name(), " does not have, in ", quoted(whole_, 200));
+        at = static_cast<size_t>(found);
+        rest_.remove_prefix(equals + 1);
+      }
+      require(at < slots.size(), "too many arguments in ", quoted(whole_, 200));
+      node.args[at] = arg(&slots[at].type);
+      given |= 1ull << at;
+      accept(",");
+    }
+    for (size_t i = 0; i < slots.size(); ++i)
+      if (!(given >> i & 1))
+        node.args[i] = map_tensors<Value>(slots[i].default_value, [](const Tensor&) { return Value{}; });
+  }
+
+  Arg arg(const Type* type) {
+    if (peek() == '%') {
+      std::string n = name();
+      auto found = values_.find(n);
+      require(found != values_.end(), "%", n, " is used before it is defined in ", quoted(whole_, 200));
+      return found->second;
+    }
+    if (peek() == '[') {
+      if (type && type->kind == TypeKind::tensor) {
+        need("[");
+        std::vector<Value> out;
+        while (!accept("]")) {
+          Arg item = arg(nullptr);
+          out.push_back(item.is_none() ? Value{} : *item.get<Value>());
+          accept(",");
+        }
+        return out;
+      }
+      return sizes();
+    }
+    if (accept("'")) {
+      std::string out(take_until('\''));
+      need("'");
+      return out;
+    }
+    if (accept("torch.")) {
+      std::string w = word();
+      if (auto dtype = dtype_of(w)) return *dtype;
+      for (MemoryFormat f : {MemoryFormat::contiguous, MemoryFormat::channels_last, MemoryFormat::channels_last_3d,
+                             MemoryFormat::preserve})
+        if (w == tenon::name(f)) return f;
+      fail("torch.", w, " is not understood in ", quoted(whole_, 200));
+    }
+    size_t n = rest_.find_first_of(",);");
+    std::string_view w = trim(rest_.substr(0, n));
+    rest_.remove_prefix(n == std::string_view::npos ? rest_.size() : n);
+    if (w == "None") return {};
+    if (w == "True") return true;
+    if (w == "False") return false;
+    if (w.find_first_of(".en") != std::string_view::npos && w.find_first_of("su") == std::string_view::npos) {
+      double value = 0;
+      auto [end, error] = std::from_chars(w.data(), w.data() + w.size(), value);
+      if (error == std::errc() && end == w.data() + w.size()) return value;
+    }
+    return sym::parse(w);
+  }
+
+  std::string_view whole_, rest_;
+  GraphBody& graph_;
+  const OpTable& ops_;
+  std::unordered_map<std::string, Value>& values_;
+};
+
+}  // namespace
+
+Graph parse_graph(std::string_view text, const OpTable& ops) {
+  Graph graph;
+  std::unordered_map<std::string, Value> values;
+  for (const std::string& line : split(text, '\n'))
+    if (!trim(line).empty() && trim(line)[0] != '#') Line(trim(line), graph.body(), ops, values).read();
+  verify(graph.body());
+  return graph;
+}
+
+}  // namespace tenon
