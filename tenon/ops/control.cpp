@@ -1,11 +1,15 @@
 // Regions, control flow and assertions: structure that normalise turns into flags and guards, or that later stages refuse.
+#include "tenon/ops/control.h"
+
 #include "tenon/ops/families.h"
 #include "tenon/ops/registry.h"
 
 namespace tenon {
 
+Handle grad_region;
+
 void register_control(Registry& ops) {
-  ops.add({.schema = "higher_order::wrap_with_set_grad_enabled(bool enabled, Any graph, Any args) -> Any",
+  ops.add(grad_region, {.schema = "higher_order::wrap_with_set_grad_enabled(bool enabled, Any graph, Any args) -> Any",
            .kind = Kind::structural,
            .traits = {.control = Control::grad_region}});
   ops.add({.schema = "higher_order::wrap_with_autocast(str device, ScalarType? dtype, bool enabled, bool cache, Any graph, Any args) -> Any",

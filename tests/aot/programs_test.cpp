@@ -7,6 +7,7 @@
 
 #include "tenon/interp/eager.h"
 #include "tenon/interp/run_graph.h"
+#include "tenon/passes/grad_regions.h"
 #include "tenon/passes/normalise.h"
 #include "tenon/pipeline.h"
 
@@ -81,6 +82,14 @@ TEST_P(Programs, FunctionalEqualsEager) {
   for (auto& [name, value] : functional.inputs)
     for (size_t i = 0; i < inputs.size(); ++i)
       if (fresh.signature.inputs[i].name == name) expect_equal(value, *inputs[i].get<Tensor>(), 0, name);
+}
+
+// Grad mode as regions and as flags of nodes say the same.
+TEST_P(Programs, RegionsAndFlagsAreInverse) {
+  Graph flags = normalise(open_program(GetParam()).graph.body());
+  Graph regions = make_grad_regions(flags.body());
+  for (const Node& node : regions->nodes) EXPECT_TRUE(node.grad_enabled);
+  EXPECT_EQ(to_text(normalise(regions.body()).body()), to_text(flags.body()));
 }
 
 // Forward and backward apart give the gradients of the joint graph.

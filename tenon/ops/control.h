@@ -1,0 +1,9 @@
+// Regions and control flow.
+#pragma once
+#include "tenon/ops/call.h"
+
+namespace tenon {
+
+extern Handle grad_region;   // runs a graph with gradients on or off
+
+}  // namespace tenon
