@@ -15,7 +15,7 @@ Factor split_factor(Expr e) {
 }
 
 Term split_term(Expr e) {
-  if (auto n = number_of(e); n && n->type != Number::Type::boolean) return {*n, 1};
+  if (auto n = number_of(e)) return {*n, 1};
   if (e.is(Kind::mul) && e.args()[0].is_number()) {
     auto rest = e.args().subspan(1);
     return {*number_of(e.args()[0]), rest.size() == 1 ? rest[0] : intern(Kind::mul, rest)};
@@ -72,6 +72,7 @@ struct Product {
   std::vector<Factor> sums;
 
   void take(Expr e, int64_t times = 1) {
+    e = as_number(e);
     if (auto n = number_of(e)) {
       Number power[] = {*n, Number::of(times)};
       coefficient = coefficient * (times == 1 ? *n : apply(Kind::pow, {}, power));
@@ -211,7 +212,7 @@ std::optional<Expr> long_division(Expr a, Expr b) {
 Expr sum(std::span<const Expr> items) {
   std::vector<Term> terms;
   for (const Expr& e : items)
-    for (Expr t : terms_of(e)) terms.push_back(split_term(t));
+    for (Expr t : terms_of(e)) terms.push_back(split_term(as_number(t)));
   return sum_of_terms(std::move(terms));
 }
 
@@ -235,13 +236,14 @@ Expr subtract_symbolic(Expr a, Expr b) {
 
 Expr multiply_symbolic(Expr a, Expr b) {
   if (a.is_int() && b.is_int()) return checked_mul(a.as_int(), b.as_int());
-  if (a == Expr(1)) return b;
-  if (b == Expr(1)) return a;
+  if (a == Expr(1)) return as_number(b);
+  if (b == Expr(1)) return as_number(a);
   Expr both[] = {a, b};
   return product(both);
 }
 
 Expr pow(Expr base, Expr exponent) {
+  base = as_number(base), exponent = as_number(exponent);
   Expr both[] = {base, exponent};
   if (auto folded = fold(Kind::pow, both)) return *folded;
   if (exponent == Expr(0)) return 1;

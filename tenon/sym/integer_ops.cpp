@@ -19,10 +19,15 @@ std::optional<Expr> fold(Kind kind, std::span<const Expr> args) {
 
 namespace {
 
-Expr fold_or_intern(Kind kind, std::initializer_list<Expr> args) {
-  std::span<const Expr> s(args.begin(), args.size());
-  if (auto folded = fold(kind, s)) return *folded;
-  return intern(kind, s);
+Expr fold_or_intern(Kind kind, Expr a) {
+  a = as_number(a);
+  if (auto folded = fold(kind, std::span(&a, 1))) return *folded;
+  return intern(kind, {a});
+}
+Expr fold_or_intern(Kind kind, Expr a, Expr b) {
+  Expr both[] = {as_number(a), as_number(b)};
+  if (auto folded = fold(kind, both)) return *folded;
+  return intern(kind, both);
 }
 
 int64_t magnitude(int64_t x) { return x == std::numeric_limits<int64_t>::min() ? x : std::abs(x); }
@@ -94,6 +99,7 @@ Expr extreme(Kind kind, std::span<const Expr> items) {
   std::optional<Number> constant;
   std::vector<Expr> kept;
   auto take = [&](Expr e) {
+    e = as_number(e);
     if (auto n = number_of(e)) {
       if (!constant || compare_numbers(*n, *constant) == wanted) constant = n;
     } else {
@@ -121,6 +127,7 @@ Expr extreme(Kind kind, std::span<const Expr> items) {
 }  // namespace
 
 Expr floor_div_symbolic(Expr a, Expr b) {
+  a = as_number(a), b = as_number(b);
   Expr both[] = {a, b};
   if (b.is_int() && b.as_int() == 0)
     fail("division by zero: ", a.is_int() ? "an integer" : "a symbolic integer", " // 0");
@@ -135,6 +142,7 @@ Expr floor_div_symbolic(Expr a, Expr b) {
 }
 
 Expr mod_symbolic(Expr a, Expr b) {
+  a = as_number(a), b = as_number(b);
   Expr both[] = {a, b};
   if (b.is_int() && b.as_int() == 0) fail("division by zero: a symbolic integer % 0");
   if (auto folded = fold(Kind::mod, both)) return *folded;
@@ -171,19 +179,19 @@ Expr min(Expr a, Expr b) {
   return extreme(Kind::min, both);
 }
 
-Expr true_div(Expr a, Expr b) { return fold_or_intern(Kind::true_div, {a, b}); }
-Expr float_true_div(Expr a, Expr b) { return fold_or_intern(Kind::float_true_div, {a, b}); }
-Expr float_pow(Expr base, Expr exponent) { return fold_or_intern(Kind::float_pow, {base, exponent}); }
-Expr to_float(Expr a) { return fold_or_intern(Kind::to_float, {a}); }
-Expr trunc_float(Expr a) { return fold_or_intern(Kind::trunc_float, {a}); }
-Expr trunc(Expr a) { return a.is_integer_typed() ? a : fold_or_intern(Kind::trunc, {a}); }
-Expr ceil(Expr a) { return a.is_integer_typed() ? a : fold_or_intern(Kind::ceil, {a}); }
-Expr floor(Expr a) { return a.is_integer_typed() ? a : fold_or_intern(Kind::floor, {a}); }
-Expr round(Expr a) { return a.is_integer_typed() ? a : fold_or_intern(Kind::round, {a}); }
-Expr round_decimal(Expr a, Expr digits) { return fold_or_intern(Kind::round_decimal, {a, digits}); }
-Expr bit_and(Expr a, Expr b) { return a == b ? a : fold_or_intern(Kind::bit_and, {a, b}); }
-Expr bit_or(Expr a, Expr b) { return a == b ? a : fold_or_intern(Kind::bit_or, {a, b}); }
-Expr lshift(Expr a, Expr b) { return fold_or_intern(Kind::lshift, {a, b}); }
-Expr rshift(Expr a, Expr b) { return fold_or_intern(Kind::rshift, {a, b}); }
+Expr true_div(Expr a, Expr b) { return fold_or_intern(Kind::true_div, a, b); }
+Expr float_true_div(Expr a, Expr b) { return fold_or_intern(Kind::float_true_div, a, b); }
+Expr float_pow(Expr base, Expr exponent) { return fold_or_intern(Kind::float_pow, base, exponent); }
+Expr to_float(Expr a) { return fold_or_intern(Kind::to_float, a); }
+Expr trunc_float(Expr a) { return fold_or_intern(Kind::trunc_float, a); }
+Expr trunc(Expr a) { return a.is_integer_typed() ? a : fold_or_intern(Kind::trunc, a); }
+Expr ceil(Expr a) { return a.is_integer_typed() ? a : fold_or_intern(Kind::ceil, a); }
+Expr floor(Expr a) { return a.is_integer_typed() ? a : fold_or_intern(Kind::floor, a); }
+Expr round(Expr a) { return a.is_integer_typed() ? a : fold_or_intern(Kind::round, a); }
+Expr round_decimal(Expr a, Expr digits) { return fold_or_intern(Kind::round_decimal, a, digits); }
+Expr bit_and(Expr a, Expr b) { return a == b ? as_number(a) : fold_or_intern(Kind::bit_and, a, b); }
+Expr bit_or(Expr a, Expr b) { return a == b ? as_number(a) : fold_or_intern(Kind::bit_or, a, b); }
+Expr lshift(Expr a, Expr b) { return fold_or_intern(Kind::lshift, a, b); }
+Expr rshift(Expr a, Expr b) { return fold_or_intern(Kind::rshift, a, b); }
 
 }  // namespace tenon::sym

@@ -40,6 +40,8 @@ Sign sign_of_difference(Expr a, Expr b) {
 }
 
 Expr relation(Kind kind, Expr a, Expr b) {
+  bool truths = a.is_boolean_typed() && b.is_boolean_typed() && (kind == Kind::eq || kind == Kind::ne);
+  if (!truths) a = as_number(a), b = as_number(b);
   Expr both[] = {a, b};
   if (auto folded = fold(kind, both)) return *folded;
   if (a == b) return Expr::boolean(kind == Kind::eq || kind == Kind::le || kind == Kind::ge);

@@ -51,6 +51,10 @@ std::span<const Expr> factors_of(const Expr& monomial);  // of a product; {e} fo
 /// Lexicographic by exponents, greatest first, as a polynomial is written; constants last.
 std::strong_ordering compare_monomials(Expr a, Expr b);
 
+/// A condition where a number is wanted counts 1 where it holds, as in Python. Every arithmetic form takes its
+/// arguments through this.
+inline Expr as_number(Expr e) { return e.is_boolean_typed() ? where(e, 1, 0) : e; }
+
 /// a - b, unless working it out leaves 64 bits.
 std::optional<Expr> difference(Expr a, Expr b);
 

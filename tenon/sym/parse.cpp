@@ -253,7 +253,7 @@ class Parser {
       }
       Expr e = unary();
       if (sign == '~') return e.is_boolean_typed() ? logical_not(e) : -e - 1;
-      return sign == '-' ? -e : e;
+      return sign == '-' ? -e : e + 0;
     }
     Expr base = atom();
     if (!lex_.accept("**")) return base;

@@ -84,3 +84,12 @@ put("npy", "fortran.npy", numpy_saved(np.save, np.asfortranarray(np.eye(3, dtype
 put("npy", "scalar.npy", numpy_saved(np.save, np.array(3.0)))
 put("npy", "stored.npz", numpy_saved(np.savez, a=np.arange(3), b=np.eye(2)))
 put("npy", "deflated.npz", numpy_saved(np.savez_compressed, a=np.arange(30)))
+
+expressions = (here.parents[1] / "data" / "sym" / "expressions.txt").read_text().splitlines()
+for kind in ("infix", "srepr"):
+    lines = [line.removeprefix(kind + " ") for line in expressions if line.startswith(kind + " ")]
+    for i, line in enumerate(lines[:: max(1, len(lines) // 24)]):
+        put("sym", f"{kind}_{i:02}", line.encode())
+guards = ["2*L['x'].size()[0] + 1 <= 4*L['args'][0]['a'].size()[1]", "L['x'].size()[0] % 8 == 0 and 2 <= L['x'].size()[1] < 10"]
+for i, line in enumerate(guards):
+    put("sym", f"guard_{i}", line.encode())

@@ -106,6 +106,9 @@ TEST(Guard, PythonOperatorsAndFunctionsAreRead) {
   EXPECT_EQ(parse_guard("L['x'] & 3"), bit_and(x, 3));
   EXPECT_EQ(parse_guard("(L['x'] > 1) & (L['y'] > 1)"), logical_and(gt(x, 1), gt(y, 1)));
   EXPECT_EQ(parse_guard("L['x'] if L['y'] > 1 else 3"), where(gt(y, 1), x, 3));
+  EXPECT_EQ(parse_guard("True + True"), 2);  // a condition counts 1 where it holds
+  EXPECT_EQ(parse_guard("(L['x'] > 1) + L['y']"), where(gt(x, 1), 1, 0) + y);
+  EXPECT_EQ(parse_guard("max(True, L['x'] * (2 > 1)) < True"), lt(max(Expr(1), x), 1));
 }
 
 TEST(Guard, AnythingButAnInputIsAnError) {
