@@ -4,6 +4,8 @@
 
 namespace tenon {
 
+void fail_with(const std::string& message) { throw Error(message); }
+
 void fail_internal(Place at, const std::string& message) {
   std::string_view file = at.file;
   if (size_t folder = file.rfind("tenon/"); folder != std::string_view::npos) file.remove_prefix(folder);

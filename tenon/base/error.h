@@ -20,9 +20,11 @@ class InternalError : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
+[[noreturn]] void fail_with(const std::string& message);
+
 template <class... Parts>
-[[noreturn]] void fail(const Parts&... parts) {
-  throw Error(text(parts...));
+[[noreturn, gnu::cold, gnu::noinline]] void fail(const Parts&... parts) {
+  fail_with(text(parts...));
 }
 
 template <class... Parts>

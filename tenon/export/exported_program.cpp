@@ -2,6 +2,11 @@
 
 namespace tenon {
 
+ExportedProgram::ExportedProgram() = default;
+ExportedProgram::ExportedProgram(ExportedProgram&&) noexcept = default;
+ExportedProgram& ExportedProgram::operator=(ExportedProgram&&) noexcept = default;
+ExportedProgram::~ExportedProgram() = default;
+
 std::string_view name(InputKind kind) {
   switch (kind) {
     case InputKind::user_input: return "USER_INPUT";

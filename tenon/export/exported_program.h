@@ -94,6 +94,10 @@ struct ExportedProgram {
   /// made here.
   std::function<void()> check_payloads = [] {};
 
+  ExportedProgram();
+  ExportedProgram(ExportedProgram&&) noexcept;
+  ExportedProgram& operator=(ExportedProgram&&) noexcept;
+  ~ExportedProgram();
   const Tree& in_tree() const { return module_calls.at(0).signature->in; }
   const Tree& out_tree() const { return module_calls.at(0).signature->out; }
   const NamedTensor* find_state(std::string_view name) const;  // in state, then in constants

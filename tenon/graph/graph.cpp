@@ -3,8 +3,23 @@
 #include <unordered_map>
 
 #include "tenon/sym/evaluate.h"
+#include "tenon/tensor/arg_members.h"
 
 namespace tenon {
+
+template struct BasicArg<Value>;
+template BasicArg<Value> without_tensors(const BasicArg<Value>&);
+template BasicArg<Value> without_tensors(const BasicArg<Tensor>&);
+template BasicArg<Tensor> without_tensors(const BasicArg<Value>&);
+template BasicArg<TensorMeta> without_tensors(const BasicArg<Value>&);
+template BasicArg<Value> without_tensors(const BasicArg<TensorMeta>&);
+
+GraphBody::GraphBody() = default;
+GraphBody::GraphBody(const GraphBody&) = default;
+GraphBody& GraphBody::operator=(const GraphBody&) = default;
+GraphBody::GraphBody(GraphBody&&) noexcept = default;
+GraphBody& GraphBody::operator=(GraphBody&&) noexcept = default;
+GraphBody::~GraphBody() = default;
 
 Graph Graph::copy() const {
   Graph other;

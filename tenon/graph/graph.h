@@ -36,6 +36,7 @@ struct ValueInfo {
 };
 
 using Arg = BasicArg<Value>;
+extern template struct BasicArg<Value>;
 using Args = std::vector<Arg>;
 
 enum class Phase : uint8_t { forward, backward, update };
@@ -75,6 +76,12 @@ struct GraphBody {
   sym::ShapeEnv shapes;                        // ranges of the symbols
   std::unordered_map<std::string, int> names;  // name -> next suffix to try, for unique_name
 
+  GraphBody();
+  GraphBody(const GraphBody&);
+  GraphBody& operator=(const GraphBody&);
+  GraphBody(GraphBody&&) noexcept;
+  GraphBody& operator=(GraphBody&&) noexcept;
+  ~GraphBody();
   const ValueInfo& info(Value v) const { return values[v.id]; }
   ValueInfo& info(Value v) { return values[v.id]; }
 };

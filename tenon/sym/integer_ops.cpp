@@ -30,6 +30,11 @@ Expr fold_or_intern(Kind kind, Expr a, Expr b) {
   return intern(kind, both);
 }
 
+Expr to_integer(Kind rounding, Expr a) {
+  a = as_number(a);
+  return a.is_integer_typed() ? a : fold_or_intern(rounding, a);
+}
+
 int64_t magnitude(int64_t x) { return x == std::numeric_limits<int64_t>::min() ? x : std::abs(x); }
 
 /// The greatest number dividing the divisor and every coefficient of a; 1 where a coefficient is no integer.
@@ -184,10 +189,10 @@ Expr float_true_div(Expr a, Expr b) { return fold_or_intern(Kind::float_true_div
 Expr float_pow(Expr base, Expr exponent) { return fold_or_intern(Kind::float_pow, base, exponent); }
 Expr to_float(Expr a) { return fold_or_intern(Kind::to_float, a); }
 Expr trunc_float(Expr a) { return fold_or_intern(Kind::trunc_float, a); }
-Expr trunc(Expr a) { return a.is_integer_typed() ? a : fold_or_intern(Kind::trunc, a); }
-Expr ceil(Expr a) { return a.is_integer_typed() ? a : fold_or_intern(Kind::ceil, a); }
-Expr floor(Expr a) { return a.is_integer_typed() ? a : fold_or_intern(Kind::floor, a); }
-Expr round(Expr a) { return a.is_integer_typed() ? a : fold_or_intern(Kind::round, a); }
+Expr trunc(Expr a) { return to_integer(Kind::trunc, a); }
+Expr ceil(Expr a) { return to_integer(Kind::ceil, a); }
+Expr floor(Expr a) { return to_integer(Kind::floor, a); }
+Expr round(Expr a) { return to_integer(Kind::round, a); }
 Expr round_decimal(Expr a, Expr digits) { return fold_or_intern(Kind::round_decimal, a, digits); }
 Expr bit_and(Expr a, Expr b) { return a == b ? as_number(a) : fold_or_intern(Kind::bit_and, a, b); }
 Expr bit_or(Expr a, Expr b) { return a == b ? as_number(a) : fold_or_intern(Kind::bit_or, a, b); }

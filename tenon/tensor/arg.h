@@ -33,7 +33,14 @@ struct BasicArg {
                                std::vector<std::string>, Subgraph, OperatorName, std::complex<double>, Items>;
   Variant v;
 
+  // Copying and the like are compiled once, in the file that instantiates the struct, not in each that uses it.
   BasicArg() = default;
+  BasicArg(const BasicArg&);
+  BasicArg(BasicArg&&) noexcept;
+  BasicArg& operator=(const BasicArg&);
+  BasicArg& operator=(BasicArg&&) noexcept;
+  ~BasicArg();
+  bool operator==(const BasicArg&) const;
   BasicArg(bool b) : v(b) {}
   BasicArg(int i) : v(SymInt(i)) {}
   BasicArg(int64_t i) : v(SymInt(i)) {}
@@ -60,8 +67,6 @@ struct BasicArg {
   }
   bool is_none() const { return v.index() == 0; }
   bool is_number() const { return is<bool>() || is<SymInt>() || is<double>() || is<std::complex<double>>(); }
-
-  bool operator==(const BasicArg&) const = default;
 };
 
 /// Calls visit(T&) for each T inside an argument, in order: tensors in lists and nested items too.
@@ -77,6 +82,10 @@ template <class T, class Visit>
 void for_each_tensor(const BasicArg<T>& arg, Visit&& visit) {
   for_each_tensor(const_cast<BasicArg<T>&>(arg), [&](T& t) { visit(static_cast<const T&>(t)); });
 }
+
+/// An argument without tensors, over another kind of tensor.
+template <class U, class T>
+BasicArg<U> without_tensors(const BasicArg<T>& arg);
 
 /// The same argument over another kind of tensor: convert(T) -> U for each one inside.
 template <class U, class T, class Convert>
@@ -94,19 +103,7 @@ BasicArg<U> map_tensors(const BasicArg<T>& arg, Convert&& convert) {
     for (const auto& item : *items) out.push_back(map_tensors<U>(item, convert));
     return BasicArg<U>(std::move(out));
   }
-  return std::visit(
-      [](const auto& value) -> BasicArg<U> {
-        using V = std::decay_t<decltype(value)>;
-        if constexpr (std::is_same_v<V, T> || std::is_same_v<V, std::vector<T>> ||
-                      std::is_same_v<V, std::vector<BasicArg<T>>>)
-          return {};
-        else {
-          BasicArg<U> out;
-          out.v = value;
-          return out;
-        }
-      },
-      arg.v);
+  return without_tensors<U>(arg);
 }
 
 }  // namespace tenon

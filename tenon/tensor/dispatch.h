@@ -13,6 +13,8 @@ namespace tenon {
 struct Op;  // graph/op.h
 
 using CallArg = BasicArg<Tensor>;
+extern template struct BasicArg<Tensor>;
+extern template struct BasicArg<TensorMeta>;
 using CallArgs = std::vector<CallArg>;     // in schema order, one per schema argument, defaults filled in
 using CallResults = std::vector<CallArg>;  // one per schema return: a tensor, a list, a number or none
 
