@@ -1,5 +1,6 @@
 #include "tenon/interp/anchors.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "tenon/base/error.h"
@@ -19,9 +20,42 @@ struct Runner {
   std::byte* const* buffers;
 
   DType dtype(const Operand& o) const { return program.buffers[o.buffer].dtype; }
+
+  // The elements of an operand: they are of this type and lie within its buffer, whatever a program made of it.
   template <class T>
-  T* data(const Operand& o) const {
+  T* data(const Operand& o, std::string_view what) const {
+    check(o, element<T>(), what);
     return reinterpret_cast<T*>(buffers[o.buffer]) + o.offset.as_int();
+  }
+  template <class T>
+  static DType element() {
+    if constexpr (std::is_same_v<T, float>) return DType::f32;
+    else if constexpr (std::is_same_v<T, double>) return DType::f64;
+    else if constexpr (std::is_same_v<T, int64_t>) return DType::i64;
+    else return DType::boolean;
+  }
+  void check(const Operand& o, DType wanted, std::string_view what) const {
+    const loop::Buffer& b = program.buffers[o.buffer];
+    require(b.dtype == wanted, "dtypes that do not belong together: expected ", what, " of ", wanted, ", got ",
+            b.dtype);
+    int64_t last = reach(o.sizes, o.strides), end = reach(b.sizes, b.strides), at = o.offset.as_int();
+    require(last < 0 || (at >= 0 && at <= end && last <= end - at), "sizes that do not belong together: ", what, " ",
+            o.sizes, " is read from ", b.dtype, b.sizes);
+  }
+  // The offset of the last element; -1 where there is none.
+  static int64_t reach(const Sizes& sizes, const Sizes& strides) {
+    int64_t last = 0;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      if (sizes[i].as_int() <= 0) return -1;
+      last = sym::checked_add(last, sym::checked_mul(sizes[i].as_int() - 1, strides[i].as_int()));
+    }
+    return last;
+  }
+  static void same(SymInt a, SymInt b, std::string_view what) {
+    require(a == b, "sizes that do not belong together: ", what, " is ", a, " and ", b);
+  }
+  static void same(const Operand& o, const Sizes& wanted, std::string_view what) {
+    require(o.sizes == wanted, "sizes that do not belong together: expected ", what, " of ", wanted, ", got ", o.sizes);
   }
 
   // f(T) with the operand's element type.
@@ -43,30 +77,9 @@ struct Runner {
     });
   }
 
-  // An operand lies within its buffer, whatever a program made of it.
-  void check(const Operand& o, std::string_view what) const {
-    const loop::Buffer& b = program.buffers[o.buffer];
-    auto reach = [](const Sizes& sizes, const Sizes& strides) -> int64_t {
-      int64_t last = 0;
-      for (size_t i = 0; i < sizes.size(); ++i) {
-        if (sizes[i].as_int() <= 0) return -1;
-        last += (sizes[i].as_int() - 1) * strides[i].as_int();
-      }
-      return last;
-    };
-    int64_t wanted = reach(o.sizes, o.strides);
-    require(wanted < 0 || (o.offset.as_int() >= 0 && wanted + o.offset.as_int() <= reach(b.sizes, b.strides)),
-            "sizes that do not belong together: ", what, " ", o.sizes, " is read from ", b.dtype, b.sizes);
-  }
-  static void same(SymInt a, SymInt b, std::string_view what) {
-    require(a == b, "sizes that do not belong together: ", what, " is ", a, " and ", b);
-  }
-
   void operator()(const loop::Stage&) const { unreachable(); }
 
   void operator()(const loop::Gemm& g) const {
-    for (auto& [o, what] : {std::pair{&g.a, "the left matrix"}, {&g.b, "the right matrix"}, {&g.out, "the product"}})
-      check(*o, what);
     same(g.a.sizes[0], g.out.sizes[0], "the batch");
     same(g.b.sizes[0], g.out.sizes[0], "the batch");
     same(g.a.sizes[1], g.out.sizes[1], "the number of rows");
@@ -84,9 +97,9 @@ struct Runner {
         row = o.strides[1].as_int();
         col = o.strides[2].as_int();
       };
-      a.a = data<T>(g.a);
-      a.b = data<T>(g.b);
-      a.c = data<T>(g.out);
+      a.a = data<T>(g.a, "the left matrix");
+      a.b = data<T>(g.b, "the right matrix");
+      a.c = data<T>(g.out, "the product");
       strides(g.a, a.a_batch, a.a_row, a.a_col);
       strides(g.b, a.b_batch, a.b_row, a.b_col);
       strides(g.out, a.c_batch, a.c_row, a.c_col);
@@ -97,9 +110,9 @@ struct Runner {
   }
 
   template <class T>
-  templates::Volume<T> volume(const Operand& o) const {
+  templates::Volume<T> volume(const Operand& o, std::string_view what) const {
     templates::Volume<T> v;
-    v.data = data<std::remove_const_t<T>>(o);
+    v.data = data<std::remove_const_t<T>>(o, what);
     size_t spatial = o.sizes.size() - 2;
     v.stride[0] = o.strides[0].as_int();
     v.stride[1] = o.strides[1].as_int();
@@ -108,7 +121,6 @@ struct Runner {
   }
 
   void operator()(const loop::Convolution& c) const {
-    for (auto& [o, what] : {std::pair{&c.x, "the input"}, {&c.w, "the weight"}, {&c.y, "the output"}}) check(*o, what);
     require(c.groups.as_int() > 0, "a convolution needs at least one group, got ", c.groups);
     same(c.x.sizes[0], c.y.sizes[0], "the batch of a convolution");
     same((c.transposed ? c.y : c.x).sizes[1], c.w.sizes[1] * c.groups, "the number of channels times groups");
@@ -138,39 +150,38 @@ struct Runner {
               " places where ", s.out[i], " are expected");
     with_float(c.y, [&](auto type) {
       using T = decltype(type);
+      auto x = volume<T>(c.x, "the input"), w = volume<T>(c.w, "the weight"), y = volume<T>(c.y, "the output");
+      auto read = [](const templates::Volume<T>& v) {
+        templates::Volume<const T> same;
+        same.data = v.data;
+        std::copy(std::begin(v.stride), std::end(v.stride), std::begin(same.stride));
+        return same;
+      };
       switch (c.part) {
-        case loop::ConvPart::forward:
-          templates::convolution<T>(s, volume<const T>(c.x), volume<const T>(c.w), nullptr, volume<T>(c.y));
-          return;
-        case loop::ConvPart::input_gradient:
-          templates::convolution_input_gradient<T>(s, volume<const T>(c.y), volume<const T>(c.w), volume<T>(c.x));
-          return;
-        case loop::ConvPart::weight_gradient:
-          templates::convolution_weight_gradient<T>(s, volume<const T>(c.x), volume<const T>(c.y), volume<T>(c.w));
-          return;
+        case loop::ConvPart::forward: templates::convolution<T>(s, read(x), read(w), nullptr, y); return;
+        case loop::ConvPart::input_gradient: templates::convolution_input_gradient<T>(s, read(y), read(w), x); return;
+        case loop::ConvPart::weight_gradient: templates::convolution_weight_gradient<T>(s, read(x), read(y), w); return;
       }
     });
   }
 
   template <class T>
-  templates::Heads<T> heads(const Operand& o) const {
+  templates::Heads<T> heads(const Operand& o, std::string_view what) const {
     templates::Heads<T> h;
-    h.data = data<std::remove_const_t<T>>(o);
+    h.data = data<std::remove_const_t<T>>(o, what);
     for (size_t i = 0; i < 4; ++i) h.stride[i] = o.strides[i].as_int();
     return h;
   }
 
   template <class T, class A>
   templates::AttentionArgs<T> attention_args(const A& a) const {
-    for (auto& [o, what] : {std::pair{&a.q, "query"}, {&a.k, "key"}, {&a.v, "value"}, {&a.out, "the output"}})
-      check(*o, what);
-    for (size_t i : {size_t{0}, size_t{1}, size_t{2}}) same(a.q.sizes[i], a.out.sizes[i], "a size of query and output");
     same(a.q.sizes[0], a.k.sizes[0], "the batch of query and key");
     same(a.k.sizes[0], a.v.sizes[0], "the batch of key and value");
     same(a.k.sizes[1], a.v.sizes[1], "the number of heads of key and value");
     same(a.k.sizes[2], a.v.sizes[2], "the length of key and value");
     same(a.q.sizes[3], a.k.sizes[3], "the width of query and key");
-    same(a.v.sizes[3], a.out.sizes[3], "the width of value and output");
+    same(a.out, {a.q.sizes[0], a.q.sizes[1], a.q.sizes[2], a.v.sizes[3]}, "the output");
+    same(a.logsumexp, {a.q.sizes[0], a.q.sizes[1], a.q.sizes[2]}, "the logsumexp");
     require(a.k.sizes[1].as_int() > 0 && a.q.sizes[1].as_int() % a.k.sizes[1].as_int() == 0, "the heads of the query, ",
             a.q.sizes[1], ", are no multiple of the key's, ", a.k.sizes[1]);
     templates::AttentionArgs<T> args;
@@ -181,14 +192,15 @@ struct Runner {
     args.keys = a.k.sizes[2].as_int();
     args.width = a.q.sizes[3].as_int();
     args.value_width = a.v.sizes[3].as_int();
-    args.q = heads<const T>(a.q);
-    args.k = heads<const T>(a.k);
-    args.v = heads<const T>(a.v);
+    args.q = heads<const T>(a.q, "the query");
+    args.k = heads<const T>(a.k, "the key");
+    args.v = heads<const T>(a.v, "the value");
     args.scale = static_cast<T>(a.scale);
     args.causal = a.causal;
     if (a.has_mask) {
-      if (dtype(a.mask) == DType::boolean) args.keep = data<unsigned char>(a.mask);
-      else args.mask = data<T>(a.mask);
+      same(a.mask, {a.q.sizes[0], a.q.sizes[1], a.q.sizes[2], a.k.sizes[2]}, "the mask");
+      if (dtype(a.mask) == DType::boolean) args.keep = data<unsigned char>(a.mask, "the mask");
+      else args.mask = data<T>(a.mask, "the mask");
       for (size_t i = 0; i < 4; ++i) args.mask_stride[i] = a.mask.strides[i].as_int();
     }
     return args;
@@ -197,26 +209,30 @@ struct Runner {
   void operator()(const loop::Attention& a) const {
     with_float(a.out, [&](auto type) {
       using T = decltype(type);
+      auto args = attention_args<T>(a);
       int64_t strides[3];
       for (size_t i = 0; i < 3; ++i) strides[i] = a.logsumexp.strides[i].as_int();
-      templates::attention<T>(attention_args<T>(a), heads<T>(a.out), data<T>(a.logsumexp), strides);
+      templates::attention<T>(args, heads<T>(a.out, "the output"), data<T>(a.logsumexp, "the logsumexp"), strides);
     });
   }
 
   void operator()(const loop::AttentionGradient& a) const {
     with_float(a.out, [&](auto type) {
       using T = decltype(type);
-      check(a.grad, "the gradient");
-      for (size_t i = 0; i < 4; ++i) same(a.grad.sizes[i], a.out.sizes[i], "a size of the output and its gradient");
+      auto args = attention_args<T>(a);
+      same(a.grad, a.out.sizes, "the gradient of the output");
+      same(a.grad_q, a.q.sizes, "the gradient of the query");
+      same(a.grad_k, a.k.sizes, "the gradient of the key");
+      same(a.grad_v, a.v.sizes, "the gradient of the value");
       templates::AttentionGradient<T> g;
-      g.out_gradient = heads<const T>(a.grad);
-      g.out = heads<const T>(a.out);
-      g.logsumexp = data<T>(a.logsumexp);
+      g.out_gradient = heads<const T>(a.grad, "the gradient of the output");
+      g.out = heads<const T>(a.out, "the output");
+      g.logsumexp = data<T>(a.logsumexp, "the logsumexp");
       for (size_t i = 0; i < 3; ++i) g.logsumexp_stride[i] = a.logsumexp.strides[i].as_int();
-      g.q = heads<T>(a.grad_q);
-      g.k = heads<T>(a.grad_k);
-      g.v = heads<T>(a.grad_v);
-      templates::attention_gradient<T>(attention_args<T>(a), g);
+      g.q = heads<T>(a.grad_q, "the gradient of the query");
+      g.k = heads<T>(a.grad_k, "the gradient of the key");
+      g.v = heads<T>(a.grad_v, "the gradient of the value");
+      templates::attention_gradient<T>(args, g);
     });
   }
 
@@ -225,7 +241,7 @@ struct Runner {
   void elements(const Operand& o, F&& f) const {
     SmallVector<int64_t, 6> at(o.sizes.size(), 0);
     int64_t total = count(o.sizes).is_int() ? count(o.sizes).as_int() : 0;
-    T* base = data<T>(o);
+    T* base = data<T>(o, "an operand");
     for (int64_t i = 0; i < total; ++i) {
       int64_t offset = 0;
       for (size_t d = 0; d < at.size(); ++d) offset += at[d] * o.strides[d].as_int();
@@ -253,6 +269,8 @@ struct Runner {
   }
 
   void operator()(const loop::Sort& s) const {
+    same(s.values, s.in.sizes, "the sorted values");
+    same(s.indices, s.in.sizes, "the indices");
     with(s.in, [&](auto type) {
       using T = decltype(type);
       std::vector<T> in = dense<T>(s.in), values(in.size());
@@ -266,6 +284,7 @@ struct Runner {
   }
 
   void operator()(const loop::TopK& s) const {
+    same(s.indices, s.values.sizes, "the indices");
     with(s.in, [&](auto type) {
       using T = decltype(type);
       std::vector<T> in = dense<T>(s.in), values(static_cast<size_t>(count(s.values.sizes).as_int()));
@@ -279,10 +298,12 @@ struct Runner {
   }
 
   void operator()(const loop::Scan& s) const {
+    same(s.out, s.in.sizes, "the result");
+    if (s.has_indices) same(s.indices, s.in.sizes, "the indices");
     with(s.in, [&](auto type) {
       using T = decltype(type);
       std::vector<T> in = dense<T>(s.in), out(in.size());
-      std::vector<int64_t> indices(s.has_indices ? in.size() : 0);
+      std::vector<int64_t> indices(in.size());
       templates::Lines l = lines(s.in, s.dim);
       if (!in.empty()) switch (s.kind) {
           case loop::ScanKind::sum: templates::cumsum<T>(in.data(), l, out.data(), l); break;

@@ -123,9 +123,9 @@ class Compiler {
       case Fn::sub: {
         auto a = linear(n.args[0]), b = linear(n.args[1]);
         if (!a || !b) return std::nullopt;
-        int64_t sign = n.fn == Fn::add ? 1 : -1;
-        a->base += sign * b->base;
-        for (size_t i = 0; i < loops_; ++i) a->by_loop[i] += sign * b->by_loop[i];
+        auto combine = n.fn == Fn::add ? sym::checked_add : sym::checked_sub;
+        a->base = combine(a->base, b->base);
+        for (size_t i = 0; i < loops_; ++i) a->by_loop[i] = combine(a->by_loop[i], b->by_loop[i]);
         return a;
       }
       case Fn::mul: {
@@ -136,8 +136,8 @@ class Compiler {
         };
         if (!is_constant(*a)) std::swap(a, b);
         if (!is_constant(*a)) return std::nullopt;
-        for (size_t i = 0; i < loops_; ++i) b->by_loop[i] *= a->base;
-        b->base *= a->base;
+        for (size_t i = 0; i < loops_; ++i) b->by_loop[i] = sym::checked_mul(b->by_loop[i], a->base);
+        b->base = sym::checked_mul(b->base, a->base);
         return b;
       }
       default: return std::nullopt;
@@ -155,8 +155,10 @@ class Compiler {
       auto index = linear(at[d]);
       if (!index) return std::nullopt;
       int64_t least = index->base, most = index->base;
-      for (size_t i = 0; i < loops_; ++i)
-        (index->by_loop[i] < 0 ? least : most) += index->by_loop[i] * (extents[i] - 1);
+      for (size_t i = 0; i < loops_; ++i) {
+        int64_t& end = index->by_loop[i] < 0 ? least : most;
+        end = sym::checked_add(end, sym::checked_mul(index->by_loop[i], extents[i] - 1));
+      }
       require(!runs || (least >= 0 && most < buffer.sizes[d].as_int()), "sizes that do not belong together: dimension ",
               d, " of ", buffer.name, ", ", buffer.dtype, buffer.sizes, ", would be read or written at ",
               least < 0 ? least : most);

@@ -161,7 +161,13 @@ Metas backward_meta(MetaCall& m) {
   const TensorMeta &grad = m.meta(0), &x = m.meta(1), &w = m.meta(2);
   m.require(w.rank() >= 3 && w.rank() <= 5 && x.rank() == w.rank() && grad.rank() == w.rank(),
             "expected three tensors of 3 to 5 dimensions, got ", grad, ", ", x, " and ", w);
-  m.require(is_floating(x.dtype), "expected floating point tensors, got ", x);
+  m.require(is_floating(x.dtype) && x.dtype == w.dtype && x.dtype == grad.dtype,
+            "expected three floating point tensors of one dtype, got ", grad, ", ", x, " and ", w);
+  Geometry g = geometry(m, 4, w.rank() - 2);
+  require_geometry(m, g);
+  Sizes sizes = convolved_sizes(m, x, w, g);
+  for (size_t i = 0; i < sizes.size(); ++i)
+    m.require(!surely_differ(sizes[i], grad.sizes[i]), "expected a gradient of sizes ", sizes, ", got ", grad);
   const std::vector<bool>& mask = mask_of(m, 10);
   using Result = BasicArg<TensorMeta>;
   SymInt channels = m.flag(7) ? w.sizes[1] * m.integer(9) : w.sizes[0];

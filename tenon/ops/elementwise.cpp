@@ -8,8 +8,10 @@
 #include "tenon/ops/create.h"
 #include "tenon/ops/infer.h"
 #include "tenon/ops/logic.h"
+#include "tenon/ops/reduce.h"
 #include "tenon/ops/registry.h"
 #include "tenon/ops/special.h"
+#include "tenon/ops/view.h"
 
 namespace tenon {
 
@@ -103,9 +105,11 @@ void register_elementwise(Registry& ops) {
       .decompose = [](Build& b) -> Results {
         int64_t p = b.constant(1);
         b.require(p >= 1, "p: expected 1 or more, got ", p);
-        Tensor x = is_floating(b[0].dtype()) ? b[0] : to(b[0], DType::f32), total = lgamma(x);
-        for (int64_t j = 1; j < p; ++j) total = total + Tensor(lgamma(x - static_cast<double>(j) / 2));
-        return {{CallArg(total + static_cast<double>(p * (p - 1)) / 4 * std::log(M_PI))}};
+        Tensor x = is_floating(b[0].dtype()) ? b[0] : to(b[0], DType::f32);
+        Tensor halves = arange(0, p, 1, kw("dtype", x.dtype())) / 2;
+        Tensor total = sum(lgamma(unsqueeze(x, -1) - halves), Sizes{-1});
+        auto count = static_cast<double>(p);
+        return {{CallArg(total + count * (count - 1) / 4 * std::log(M_PI))}};
       },
   });
   ops.alias(digamma, {"special_digamma", "special_psi"});
@@ -195,8 +199,8 @@ void register_elementwise(Registry& ops) {
         if (!is_floating(dtype)) return x[0];
         double largest = largest_finite(dtype);
         auto value = [&](size_t i, double otherwise) { return x.call.given(i) ? x.call.number(i) : otherwise; };
-        Expr finite = select(x[0] == INFINITY, value(2, largest), select(x[0] == -INFINITY, value(3, -largest), x[0]));
-        return select(loop::is_nan(x[0]), value(1, 0), finite);
+        Expr finite = loop::select(x[0] == INFINITY, value(2, largest), loop::select(x[0] == -INFINITY, value(3, -largest), x[0]));
+        return loop::select(loop::is_nan(x[0]), value(1, 0), finite);
       },
       .vjp = [](Vjp& v) -> Grads { return {kept(v.grad(0), isfinite(v[0]))}; },
   });
@@ -230,7 +234,7 @@ void register_elementwise(Registry& ops) {
   ops.add(angle, {
       .schema = "angle(Tensor self) -> Tensor",
       .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return select(loop::is_nan(x[0]), x[0], select(x[0] < 0.0, M_PI, x[0] * 0.0)); },
+      .scalar = [](const Scalars& x) { return loop::select(loop::is_nan(x[0]), x[0], loop::select(x[0] < 0.0, M_PI, x[0] * 0.0)); },
       .vjp = no_slope,
       .promote = Promote::int_to_float,
   });
@@ -253,7 +257,7 @@ void register_elementwise(Registry& ops) {
       .kind = Kind::pointwise,
       .scalar = [](const Scalars& x) {
         Expr t = x[0] * M_PI;
-        return select(x[0] == 0.0, 1.0, loop::sin(t) / t);
+        return loop::select(x[0] == 0.0, 1.0, loop::sin(t) / t);
       },
       .vjp = [](Vjp& v) -> Grads {
         Tensor x = v[0], t = x * M_PI, below = x * x * M_PI;
@@ -266,7 +270,7 @@ void register_elementwise(Registry& ops) {
       .schema = "special_entr(Tensor self) -> Tensor",
       .kind = Kind::pointwise,
       .scalar = [](const Scalars& x) {
-        return select(loop::is_nan(x[0]), x[0], select(x[0] > 0.0, -x[0] * loop::log(x[0]), select(x[0] == 0.0, 0.0, -INFINITY)));
+        return loop::select(loop::is_nan(x[0]), x[0], loop::select(x[0] > 0.0, -x[0] * loop::log(x[0]), loop::select(x[0] == 0.0, 0.0, -INFINITY)));
       },
       .vjp = [](Vjp& v) -> Grads { return {v.grad(0) * (-Tensor(log(v[0])) - 1.0)}; },
       .promote = Promote::int_to_float,

@@ -51,50 +51,46 @@ void lower_triangle(Lower& l, bool lower) {
   });
 }
 
-// The sum of min(j, width) for j = 1..m; 0 where m is not positive.
-int64_t staircase(int64_t m, int64_t width) {
-  if (m <= 0) return 0;
-  return m <= width ? m * (m + 1) / 2 : width * (width + 1) / 2 + (m - width) * width;
-}
-Expr staircase(Expr m, int64_t width) {
-  Expr floor_m = max(m, 0), half = call(loop::Fn::floor_div, floor_m * (floor_m + 1), 2);
-  return loop::select(floor_m <= width, half, (floor_m - width) * width + width * (width + 1) / 2);
-}
-
-// Elements of the triangle in the first `rows` rows.
+// A lower triangle: in row r of `rows`, the columns up to r + offset. Its elements are numbered row by row, and so begin
+// those of row r after as many as the rows before it hold. An upper triangle is a lower one read from its end.
 struct Triangle {
   int64_t rows, columns, offset;
   bool lower;
-  int64_t before(int64_t r) const {
-    if (lower) return staircase(r + offset, columns) - staircase(offset, columns);
-    return r * columns - (staircase(r + offset - 1, columns) - staircase(offset - 1, columns));
-  }
-  Expr before(Expr r) const {
-    if (lower) return staircase(r + offset, columns) - staircase(offset, columns);
-    return r * columns - (staircase(r + (offset - 1), columns) - staircase(offset - 1, columns));
-  }
+
   static Triangle of(const ArgsView& m, bool lower) {
     Triangle t{m.constant(0), m.constant(1), m.constant(2), lower};
     m.require(t.rows >= 0 && t.columns >= 0, "expected sizes that are not negative, got ", t.rows, " and ", t.columns);
+    if (!lower) t.offset = sym::checked_sub(sym::checked_sub(t.columns, t.rows), t.offset);
     return t;
   }
+  // The sum of min(j, columns) for j = 1..m; 0 where m is not positive.
+  int64_t staircase(int64_t m) const {
+    if (m <= 0) return 0;
+    int64_t steep = std::min(m, columns);
+    return sym::checked_add(sym::checked_mul(steep, steep + 1) / 2, sym::checked_mul(m - steep, columns));
+  }
+  int64_t size() const { return sym::checked_sub(staircase(sym::checked_add(rows, offset)), staircase(offset)); }
 };
 
 Metas indices_meta(MetaCall& m, bool lower) {
-  Triangle t = Triangle::of(m, lower);
-  return factory_meta(m, {2, SymInt(t.before(t.rows))}, DType::i64, 3);
+  return factory_meta(m, {2, SymInt(Triangle::of(m, lower).size())}, DType::i64, 3);
 }
 
-// The k-th element's row is the number of rows that end before it.
 void lower_indices(Lower& l, bool lower) {
   Triangle t = Triangle::of(l, lower);
-  int64_t n = t.before(t.rows);
+  int64_t n = t.size(), steep = t.staircase(t.columns), skipped = t.staircase(t.offset);
   l.stage(Sizes{SymInt(n)}, [&](const Index& i) {
-    Expr k = i[0], row = l.sum(Sizes{SymInt(t.rows)}, [&](const Index& r) { return cast(t.before(r[0] + 1) <= k, Compute::i64); });
-    Expr column = k - t.before(row);
-    if (!lower) column = column + min(max(row + t.offset, 0), t.columns);
-    l.store(l.out(), {Expr(0), k}, row);
-    l.store(l.out(), {Expr(1), k}, column);
+    // m(m + 1)/2 elements stand above step m of the steep part; the square root is right to within one.
+    Expr place = (lower ? i[0] : n - 1 - i[0]) + skipped;
+    auto above = [](Expr m) { return call(loop::Fn::floor_div, m * (m + 1), 2); };
+    Expr root = loop::sqrt(cast(place * 8 + 1, Compute::f64));
+    Expr m = call(loop::Fn::floor_div, cast(root, Compute::i64) - 1, 2);
+    m = m + cast(above(m + 1) <= place, Compute::i64) - cast(above(m) > place, Compute::i64);
+    Expr flat = place - steep, width = l.extent(std::max<int64_t>(t.columns, 1));
+    Expr row = loop::select(flat < 0, m, call(loop::Fn::floor_div, flat, width) + t.columns) - t.offset;
+    Expr column = loop::select(flat < 0, place - above(m), call(loop::Fn::remainder, flat, width));
+    l.store(l.out(), {Expr(0), i[0]}, lower ? row : t.rows - 1 - row);
+    l.store(l.out(), {Expr(1), i[0]}, lower ? column : t.columns - 1 - column);
   });
 }
 

@@ -108,8 +108,10 @@ CallResults count_off(ArgsView& call) {
   int64_t n = repeats.numel().as_int(), total = 0;
   for (int64_t i = 0; i < n; ++i) {
     call.require(at(i) >= 0, "repeats must not be negative, got ", at(i));
-    total += at(i);
+    total = sym::checked_add(total, at(i));
   }
+  if (call.given(1))
+    call.require(call.integer(1) == SymInt(total), "output_size: expected the sum of the repeats, ", total, ", got ", call.integer(1));
   Tensor out = Tensor::empty(repeats.dtype(), {total});
   int64_t next = 0;
   for (int64_t i = 0; i < n; ++i)

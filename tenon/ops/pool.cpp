@@ -151,7 +151,10 @@ void lower_largest(Lower& l, Ref x, size_t space, const Sizes& extents,
 void lower_max_pool(Lower& l, size_t space) {
   Windows w = windows(l, space, 1, 4, 5);
   Ref x = l[0];
-  lower_largest(l, x, space, w.kernel, [&](const Index& i, const Index& r) { return max_place(l, x, w, i, r); });
+  Sizes extents = w.kernel;  // no more of a window than of the image can be inside
+  for (size_t k = 0; k < space; ++k)
+    if (SymInt size = x.size(x.sizes().size() - space + k); surely(sym::lt(size, extents[k]))) extents[k] = size;
+  lower_largest(l, x, space, extents, [&](const Index& i, const Index& r) { return max_place(l, x, w, i, r); });
 }
 
 void require_ordered(const MetaCall& m) {

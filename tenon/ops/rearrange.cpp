@@ -292,11 +292,11 @@ Results combined_elements(Build& b) {
   int64_t r = b.constant(1);
   bool again = b.flag(2);
   b.require(x.rank() == 1, "expected 1 dimension, got ", x.meta());
-  b.require(r >= 0, "r must not be negative, got ", r);
+  b.require(r >= 0 && r <= 64, "r: expected 0 to 64, the most dimensions there are, got ", r);
   b.require(x.size(0).is_int(), "the number of elements must be known, it is ", x.size(0));
   if (r == 0) return full(Sizes{0}, 0, kw("dtype", x.dtype()));
   int64_t n = x.size(0).as_int(), top = again ? n + r - 1 : n, total = 1;
-  for (int64_t i = 0; i < r; ++i) total = top - i <= 0 ? 0 : total * (top - i) / (i + 1);
+  for (int64_t i = 0; i < r; ++i) total = top - i <= 0 ? 0 : sym::checked_mul(total, top - i) / (i + 1);
   static const Op& meshgrid = *registry().find("aten::meshgrid");
   static const Op& nonzero_static = *registry().find("aten::nonzero_static");
   static const Op& take = *registry().find("aten::take");

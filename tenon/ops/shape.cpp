@@ -163,7 +163,9 @@ std::vector<Tensor> split_at(const Tensor& x, const Sizes& indices, size_t dim) 
 }
 
 std::vector<Tensor> split_evenly(const Tensor& x, SymInt sections, size_t dim, const ArgsView& call) {
-  call.require(sections.is_int() && sections.as_int() > 0, "expected a positive number of sections, got ", sections);
+  constexpr int64_t most = 1 << 20;  // views are made one by one
+  call.require(sections.is_int() && sections.as_int() > 0 && sections.as_int() <= most, "expected 1 to ", most,
+               " sections, got ", sections);
   SymInt total = x.sizes()[dim], least = sym::floor_div(total, sections), longer = sym::mod(total, sections), at = 0;
   Sizes indices;
   for (int64_t i = 0; i + 1 < sections.as_int(); ++i) {

@@ -20,22 +20,23 @@ void lower_scatter(Lower& l, const std::function<Index(const Index&)>& place) {
   l.stage(Sizes(source.sizes()), [&](const Index& i) { l.store(out, place(i), source.at(i)); });
 }
 
-Metas scattered_meta(MetaCall& m) {
+// The place of a scatter's source within its first argument: where the view, called with the scatter's other arguments, lies.
+IndexMap place_of(const Handle& view, const ArgsView& call) {
+  CallArgs args(call.args.begin(), call.args.end());
+  args.erase(args.begin() + 1);
+  MetaCall m(view.op(), args);
+  return view.op().def->view(m)[0];
+}
+
+Metas scattered_meta(MetaCall& m, const Handle& view) {
+  TensorMeta place = viewed(place_of(view, m), like(m.meta(0), m.meta(0).sizes));
+  const TensorMeta& source = m.meta(1);
+  bool fits = source.rank() == place.rank();
+  for (size_t i = 0; fits && i < place.rank(); ++i) fits = !surely(sym::ne(source.sizes[i], place.sizes[i]));
+  m.require(fits, "expected a source of the sizes of the view, ", place.sizes, ", got ", source);
   TensorMeta out = like(m.meta(0), m.meta(0).sizes);
   if (is_dense(m.meta(0))) out.strides = m.meta(0).strides;
   return out;
-}
-
-step::Slice slice_of(const ArgsView& call) {
-  CallArgs args = {call.args[0], call.args[2], call.args[3], call.args[4], call.args[5]};
-  MetaCall m(slice.op(), args);
-  return std::get<step::Slice>(slice.op().def->view(m)[0].steps[0]);
-}
-
-step::Diagonal diagonal_of(const ArgsView& call) {
-  CallArgs args = {call.args[0], call.args[2], call.args[3], call.args[4]};
-  MetaCall m(diagonal.op(), args);
-  return std::get<step::Diagonal>(diagonal.op().def->view(m)[0].steps[0]);
 }
 
 }  // namespace
@@ -43,9 +44,9 @@ step::Diagonal diagonal_of(const ArgsView& call) {
 void register_view_write(Registry& ops) {
   ops.add(slice_scatter, {
       .schema = "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
-      .meta = scattered_meta,
+      .meta = [](MetaCall& m) { return scattered_meta(m, slice); },
       .lower = [](Lower& l) {
-        step::Slice s = slice_of(l);
+        auto s = std::get<step::Slice>(place_of(slice, l).steps[0]);
         lower_scatter(l, [&](const Index& i) { return i.with(s.dim, i[s.dim] * l.extent(s.step) + l.extent(s.start)); });
       },
       .vjp = [](Vjp& v) -> Grads {
@@ -57,7 +58,7 @@ void register_view_write(Registry& ops) {
   });
   ops.add(select_scatter, {
       .schema = "select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
-      .meta = scattered_meta,
+      .meta = [](MetaCall& m) { return scattered_meta(m, select); },
       .lower = [](Lower& l) {
         size_t dim = l.dim(2, l[0].sizes().size());
         SymInt index = l.integer(3);
@@ -72,9 +73,9 @@ void register_view_write(Registry& ops) {
   });
   ops.add(diagonal_scatter, {
       .schema = "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
-      .meta = scattered_meta,
+      .meta = [](MetaCall& m) { return scattered_meta(m, diagonal); },
       .lower = [](Lower& l) {
-        step::Diagonal d = diagonal_of(l);
+        auto d = std::get<step::Diagonal>(place_of(diagonal, l).steps[0]);
         bool below = surely(sym::lt(d.offset, 0));
         lower_scatter(l, [&](const Index& i) {
           Index at = i.drop_last();
@@ -93,7 +94,7 @@ void register_view_write(Registry& ops) {
   });
   ops.add(as_strided_scatter, {
       .schema = "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
-      .meta = scattered_meta,
+      .meta = [](MetaCall& m) { return scattered_meta(m, as_strided); },
       .lower = [](Lower& l) {
         // The result is dense in the base's order, so a place in the storage is a place in the result's flat index.
         SymInt offset = l.given(4) ? l.integer(4) : SymInt(0);

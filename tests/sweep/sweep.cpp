@@ -31,7 +31,7 @@ struct Options {
 char now_running[400];
 void begin(const std::string& what) { std::snprintf(now_running, sizeof now_running, "%s\n", what.c_str()); }
 void crashed(int signal) {
-  [[maybe_unused]] ssize_t n = write(STDERR_FILENO, "crashed in ", 11);
+  [[maybe_unused]] ssize_t n = write(STDERR_FILENO, "died in ", 8);
   n = write(STDERR_FILENO, now_running, std::strlen(now_running));
   std::signal(signal, SIG_DFL);
   std::raise(signal);
@@ -231,7 +231,7 @@ bool run_perturbed(const Options& options, const Library& library, const std::se
     std::fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
-      alarm(20);  // none takes as long
+      alarm(20);  // none takes as long; the handler says which call it was
       Sweep sweep(options, library);
       sweep.op(*registry().find(name));
       std::fflush(stdout);
@@ -248,7 +248,7 @@ bool run_perturbed(const Options& options, const Library& library, const std::se
 }
 
 int run(const Options& options) {
-  for (int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS}) std::signal(signal, crashed);
+  for (int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGALRM}) std::signal(signal, crashed);
   interp::install();
   Library library(TENON_TEST_DATA "/sweep");
   std::set<std::string> names;
