@@ -149,8 +149,8 @@ Grads forward_rule(Vjp& v, Form f) {
 }
 
 void write(const Tensor& to, const Tensor& value) {
-  static const Op& copy_ = *registry().find("aten::copy_");
-  call_op(copy_, {to, value, false});
+  static const Op& copy_into = registry().in_place_form(copy.op());
+  call_op(copy_into, {to, value, false});
 }
 
 // Out, saved mean and saved inverse deviation; running statistics, where there are any, are written.

@@ -5,7 +5,7 @@
 namespace tenon {
 
 extern Handle embedding, index_tensor, index_put, index_select, index_add, index_fill, gather, scatter_src,
-    scatter_value, scatter_add, scatter_reduce, take, put, nonzero, masked_scatter;
+    scatter_value, scatter_add, scatter_reduce, take, put, nonzero, nonzero_static, masked_scatter;
 
 /// An index that may count from the end, as one that does not.
 loop::Expr wrapped(Lower& l, loop::Expr index, SymInt size);

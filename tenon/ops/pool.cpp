@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "tenon/ops/index.h"
 #include "tenon/ops/known.h"
 #include "tenon/ops/layout.h"
 #include "tenon/ops/reduce.h"
@@ -14,13 +15,12 @@ Handle max_pool2d_with_indices, max_pool3d_with_indices, avg_pool2d, adaptive_av
 static Handle max_pool2d_backward, max_pool3d_backward, avg_pool3d, avg_pool2d_backward, avg_pool3d_backward;
 
 Tensor picked(const Tensor& x, const Tensor& indices, size_t space) {
-  static const Op& gather = *registry().find("aten::gather");
   auto flattened = [&](const Tensor& t) -> Tensor {
     Sizes sizes(std::span<const SymInt>(t.sizes().begin(), t.rank() - space));
     sizes.push_back(count(Sizes(std::span<const SymInt>(t.sizes().end() - space, space))));
     return reshape(t, sizes);
   };
-  Tensor taken = call_op(gather, {flattened(x), -1, flattened(indices), false});
+  Tensor taken = gather(flattened(x), -1, flattened(indices));
   return view(taken, indices.sizes());
 }
 

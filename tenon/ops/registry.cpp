@@ -93,6 +93,13 @@ const Op* Registry::find(std::string_view name) const {
   return derive_out(key);
 }
 
+const Op& Registry::in_place_form(const Op& functional) const {
+  const Schema& s = functional.schema;
+  const Op* op = find(text(s.space(), "::", s.base(), "_.", s.overload()));
+  expect(op != nullptr, functional.name(), " has no in-place form");
+  return *op;
+}
+
 // add_.Tensor(Tensor(a!) self, ...) -> Tensor(a!): what add.Tensor computes, written to self.
 const Op* Registry::derive_in_place(const std::string& name) const {
   size_t dot = name.find('.', name.find("::") == std::string::npos ? 0 : name.find("::"));

@@ -21,6 +21,8 @@ class Registry : public OpTable {
   void in_place(const Handle& functional, const char* schema);
 
   const Op* find(std::string_view name) const override;
+  /// The op that writes what this one computes to its first argument: copy_ for copy.
+  const Op& in_place_form(const Op& functional) const;
   const Op* unknown(std::string_view target, const std::vector<std::string>& arg_names, size_t results) const override;
   /// The overload to call where numbers stand in slots for tensors: eq.Scalar for eq.Tensor(x, 1). The op itself where it takes
   /// them, or where there is none.

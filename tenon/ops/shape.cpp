@@ -14,8 +14,7 @@
 
 namespace tenon {
 
-Handle cat, stack, narrow, flatten, movedim, diag_embed;
-static Handle meshgrid;
+Handle cat, stack, narrow, flatten, movedim, broadcast_tensors, meshgrid, diag_embed;
 
 Tensor at_least(const Tensor& x, size_t rank) {
   Tensor t = x;
@@ -143,8 +142,7 @@ std::vector<Tensor> chunked(const Tensor& x, int64_t chunks, size_t dim, const A
   call.require(x.rank() > 0, "a 0-d tensor cannot be split");
   SymInt total = x.sizes()[dim], size = sym::ceil_div(total, chunks);
   if (total.is_int() && total.as_int() > 0) {
-    static const Op& split = *registry().find("aten::split.Tensor");
-    return call_op(split, {x, size, dim}).list();
+    return split_tensor(x, size, dim).list();
   }
   Sizes sizes(static_cast<size_t>(chunks), size);
   sizes.back() = total - size * (chunks - 1);
@@ -345,11 +343,7 @@ void register_shape(Registry& ops) {
       .schema = "unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
       .kind = Kind::composite,
       .traits = {.may_alias = true},
-      .decompose =
-          [](Build& b) {
-            static const Op& split = *registry().find("aten::split.Tensor");
-            return call_op(split, {b.arg(0), b.arg(1), b.arg(2)});
-          },
+      .decompose = [](Build& b) { return split_tensor(b[0], b.arg(1), b.arg(2)); },
   });
   ops.add({
       .schema = "unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
@@ -507,7 +501,7 @@ void register_shape(Registry& ops) {
       .traits = {.may_alias = true},
       .decompose = [](Build& b) { return expand(b[0], b.arg(1)); },
   });
-  ops.add({
+  ops.add(broadcast_tensors, {
       .schema = "broadcast_tensors(Tensor[] tensors) -> Tensor[]",
       .kind = Kind::composite,
       .traits = {.may_alias = true},
@@ -556,13 +550,13 @@ void register_shape(Registry& ops) {
   TENON_AT_LEAST(2);
   TENON_AT_LEAST(3);
 #undef TENON_AT_LEAST
-  ops.add({
+  ops.add(meshgrid, {
       .schema = "meshgrid(Tensor[] tensors) -> Tensor[]",
       .kind = Kind::composite,
       .traits = {.may_alias = true},
       .decompose = [](Build& b) { return many(grids(b.tensors(0), "ij", b)); },
   });
-  ops.add(meshgrid, {
+  ops.add({
       .schema = "meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]",
       .kind = Kind::composite,
       .traits = {.may_alias = true},
