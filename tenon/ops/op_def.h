@@ -76,6 +76,7 @@ struct OpDef {
   const char* schema = nullptr;
   Kind kind = Kind::general;
   Traits traits = {};
+  Notation notation = {};             // symbolic: the expressions it computes, Python's sign for it
   MetaRule meta = nullptr;
   ScalarRule scalar = nullptr;        // pointwise
   LowerRule lower = nullptr;          // reduction, general
