@@ -13,8 +13,6 @@ namespace tenon {
 
 Handle fill, masked_fill, masked_fill_tensor, tril, triu, one_hot;
 
-static Handle fill_tensor;
-
 namespace {
 
 using loop::Compute;
@@ -109,7 +107,7 @@ void register_fill(Registry& ops) {
       .vjp = [](Vjp& v) -> Grads { return {zeros_like(v.grad(0))}; },
       .promotes = 0b01,
   });
-  ops.add(fill_tensor, {
+  ops.add({
       .schema = "fill.Tensor(Tensor self, Tensor value) -> Tensor",
       .kind = Kind::pointwise,
       .meta = filled_meta,

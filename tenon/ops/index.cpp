@@ -16,7 +16,7 @@ static Handle embedding_backward, unsafe_index;
 loop::Expr wrapped(Lower& l, loop::Expr index, SymInt size) {
   return loop::select(index < 0, index + l.extent(size), index);
 }
-bool is_mask(DType dtype) { return dtype == DType::boolean || dtype == DType::u8; }
+static bool is_mask(DType dtype) { return dtype == DType::boolean || dtype == DType::u8; }
 
 WideResult::WideResult(Lower& l, Ref out) : l(l), out(out) {
   DType compute = computable(out.dtype());

@@ -9,7 +9,6 @@ extern Handle embedding, index_tensor, index_put, index_select, index_add, index
 
 /// An index that may count from the end, as one that does not.
 loop::Expr wrapped(Lower& l, loop::Expr index, SymInt size);
-bool is_mask(DType dtype);
 /// The row-major number of each true element among the true ones, minus one where it is false: positions[i] for i of
 /// mask's sizes.
 Ref mask_positions(Lower& l, Ref mask);

@@ -19,7 +19,7 @@
 namespace tenon {
 
 Handle nll_loss_nd, cross_entropy_loss;
-static Handle nll_loss, nll_loss2d, cosine_similarity, pairwise_distance;
+static Handle nll_loss, nll_loss2d, pairwise_distance;
 
 namespace {
 
@@ -190,7 +190,7 @@ void register_loss_composite(Registry& ops) {
             return only(reduce_loss(at_least_zero(-b[2] * (b[0] - b[1]) + b.number(3)), b.constant(4), b));
           },
   });
-  ops.add(cosine_similarity, {
+  ops.add({
       .schema = "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
       .kind = Kind::composite,
       .decompose =

@@ -13,7 +13,7 @@
 namespace tenon {
 
 Handle nonzero, nonzero_static, masked_scatter;
-static Handle masked_scatter_backward, masked_select, local_scalar, repeat_interleave;
+static Handle masked_scatter_backward, repeat_interleave;
 
 namespace {
 
@@ -170,7 +170,7 @@ void register_masked(Registry& ops) {
       },
       .lower = lower_nonzero_static,
   });
-  ops.add(masked_select, {
+  ops.add({
       .schema = "masked_select(Tensor self, Tensor mask) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
         m.require(m.meta(1).dtype == DType::boolean, "expected a bool mask, got ", m.meta(1));
@@ -221,7 +221,7 @@ void register_masked(Registry& ops) {
           },
       .vjp = [](Vjp& v) -> Grads { return {masked_scatter(zeros(v[0].sizes(), v.grad(0)), v[1], v.grad(0))}; },
   });
-  ops.add(local_scalar, {
+  ops.add({
       .schema = "_local_scalar_dense(Tensor self) -> Scalar",
       .meta = number_meta,
       .kernel = read_number,

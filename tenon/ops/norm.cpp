@@ -14,7 +14,7 @@
 namespace tenon {
 
 Handle native_layer_norm, native_group_norm;
-static Handle layer_norm_backward, group_norm_backward, rms_norm;
+static Handle layer_norm_backward, group_norm_backward;
 
 DType statistics_dtype(const ArgsView& call, size_t input, std::initializer_list<size_t> parameters) {
   DType own = call.meta(input).dtype;
@@ -35,7 +35,7 @@ Sizes normalised_strides(const TensorMeta& input) {
   return contiguous_strides(input.sizes);
 }
 
-bool masked_in(const ArgsView& call, size_t mask, size_t result) {
+static bool masked_in(const ArgsView& call, size_t mask, size_t result) {
   auto* flags = call.arg(mask).get<std::vector<bool>>();
   call.require(flags && result < flags->size(), "output_mask: expected a list of flags, got ",
                describe(call.arg(mask)));
@@ -323,13 +323,11 @@ void register_norm(Registry& ops) {
       },
       .lower = lower_layer_norm_gradient,
   });
-  ops.add(
-      rms_norm,
-      {
-          .schema = "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
-          .kind = Kind::composite,
-          .decompose = [](Build& b) { return only(rms_normalised(b, b[2]).first); },
-      });
+  ops.add({
+      .schema = "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return only(rms_normalised(b, b[2]).first); },
+  });
   ops.add({
       .schema = "_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)",
       .kind = Kind::composite,

@@ -11,7 +11,6 @@
 namespace tenon {
 
 Handle index_select, index_add, index_fill, gather, scatter_src, scatter_value, scatter_add, scatter_reduce, take, put;
-static Handle index_copy, index_fill_tensor;
 
 namespace {
 
@@ -327,7 +326,7 @@ void register_scatter(Registry& ops) {
         return {v.grad(0), {}, {}, source};
       },
   });
-  ops.add(index_copy, {
+  ops.add({
       .schema = "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
       .meta = indexed_meta,
       .lower = [](Lower& l) { lower_indexed(l, Mode::set, -1); },
@@ -347,7 +346,7 @@ void register_scatter(Registry& ops) {
       .lower = lower_index_fill,
       .vjp = [](Vjp& v) -> Grads { return {index_fill(v.grad(0), v.arg(1), v[2], 0)}; },
   });
-  ops.add(index_fill_tensor, {
+  ops.add({
       .schema = "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
       .meta =
           [](MetaCall& m) {
