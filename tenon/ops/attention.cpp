@@ -223,11 +223,11 @@ Results attended(Build& b) {
     v4 = unsqueeze(v, 0);
   }
   if (!flash_takes(q4, k4, v4, mask, dropout))
-    return {{CallArg(by_products(b, q, k, v, mask, dropout, causal, scale))}};
+    return one(by_products(b, q, k, v, mask, dropout, causal, scale));
   Tensor bias = mask ? as_bias(mask, q.dtype()) : none;
   Tensor out = flash_attention(q4, k4, v4, 0.0, causal, kw("attn_mask", bias), kw("scale", b.arg(6)))[0];
   if (flat) out = squeeze_dim(out, 0);
-  return {{CallArg(out)}};
+  return one(out);
 }
 
 }  // namespace

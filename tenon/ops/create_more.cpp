@@ -84,8 +84,6 @@ Tensor cosine_window(Build& b, bool periodic, std::initializer_list<double> weig
   return window + *weights.begin();
 }
 
-Results one(Tensor t) { return {{CallArg(std::move(t))}}; }
-
 }  // namespace
 
 void register_create_more(Registry& ops) {

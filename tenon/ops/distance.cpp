@@ -17,8 +17,6 @@
 namespace tenon {
 namespace {
 
-Results one(Tensor t) { return {{CallArg(std::move(t))}}; }
-
 int64_t wrapped_dim(const ArgsView& call, SymInt dim, size_t rank) {
   int64_t d = dim.is_int() ? dim.as_int() : 0, n = static_cast<int64_t>(rank);
   call.require(d >= -n && d < n, "expected a dimension from ", -n, " to ", n - 1, ", got ", dim);

@@ -22,7 +22,6 @@ namespace {
 
 using loop::Expr;
 
-Results same(const Tensor& x) { return {{CallArg(x)}}; }
 Tensor cosine(const Tensor& x) { return cos(x); }
 
 // Of a scaled number: 10^decimals or its inverse, whichever is exact.
@@ -105,7 +104,7 @@ void register_elementwise(Registry& ops) {
         b.require(p >= 1, "p: expected 1 or more, got ", p);
         Tensor x = is_floating(b[0].dtype()) ? b[0] : to(b[0], DType::f32), total = lgamma(x);
         for (int64_t j = 1; j < p; ++j) total = total + Tensor(lgamma(x - static_cast<double>(j) / 2));
-        return {{CallArg(total + static_cast<double>(p * (p - 1)) / 4 * std::log(M_PI))}};
+        return one(total + static_cast<double>(p * (p - 1)) / 4 * std::log(M_PI));
       },
   });
   ops.alias(digamma, {"special_digamma", "special_psi"});
@@ -212,7 +211,7 @@ void register_elementwise(Registry& ops) {
       .traits = {.may_alias = true},
       .decompose = [](Build& b) -> Results {
         b.require(b[0].dtype() != DType::boolean, "boolean tensors are not supported, got ", b[0].meta());
-        return same(b[0]);
+        return one(b[0]);
       },
   });
   // A real tensor is its own conjugate.
@@ -224,7 +223,7 @@ void register_elementwise(Registry& ops) {
         .traits = {.may_alias = true},
         .decompose = [](Build& b) -> Results {
           b.require(!is_complex(b[0].dtype()), "complex tensors are not supported yet, got ", b[0].meta());
-          return same(b[0]);
+          return one(b[0]);
         },
     });
   ops.add(angle, {

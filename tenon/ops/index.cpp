@@ -377,7 +377,7 @@ void register_index(Registry& ops) {
           "_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) -> Results {
-        if (b[0].numel() == SymInt(0)) return {{CallArg(b[0])}};
+        if (b[0].numel() == SymInt(0)) return one(b[0]);
         std::vector<Tensor> inside;
         for (const Tensor& t : b.tensors(2)) inside.push_back(t ? Tensor(mul(t, b[1])) : none);
         return index_put(b[0], inside, where(b[1], b[3], zeros(Sizes{}, b[3])), true);

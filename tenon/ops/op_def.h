@@ -25,6 +25,8 @@ TensorMeta like(const TensorMeta& meta, Sizes sizes, DType dtype);
 struct Build : ArgsView {
   using ArgsView::ArgsView;
 };
+inline Results one(Tensor result) { return {{CallArg(std::move(result))}}; }
+inline Results many(std::vector<Tensor> results) { return {{CallArg(std::move(results))}}; }   // a list
 /// The gradient of a call: grad(i) is the cotangent of result i (none where nothing arrives), out(i) the result itself.
 struct Vjp : ArgsView {
   std::span<const Tensor> grads, outs;

@@ -19,8 +19,6 @@ static Handle dot, outer, tensordot;
 
 namespace {
 
-Results one(Tensor t) { return {{CallArg(std::move(t))}}; }
-
 // Numbers meet integers as integers, truth values as truth.
 Tensor scaled(const Tensor& x, const ArgsView& call, size_t by) {
   if (x.dtype() == DType::boolean) return mul(x, call.number(by) != 0);

@@ -316,7 +316,7 @@ Results copied_view(Build& b) {
   if (!op->schema.returns[0].type.list) return clone(r, MemoryFormat::contiguous);
   std::vector<Tensor> out;
   for (const Tensor& t : r.list()) out.push_back(clone(t, MemoryFormat::contiguous));
-  return {{CallArg(std::move(out))}};
+  return many(std::move(out));
 }
 
 }  // namespace
@@ -331,13 +331,13 @@ void register_rearrange(Registry& ops) {
   ops.add({
       .schema = "tile(Tensor self, SymInt[] dims) -> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) -> Results { return {{CallArg(repeated(b[0], b.ints(1)))}}; },
+      .decompose = [](Build& b) -> Results { return one(repeated(b[0], b.ints(1))); },
   });
   ops.add(repeat_interleave_int, {
       .schema = "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) "
                 "-> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) -> Results { return {{CallArg(interleaved(b[0], b.integer(1), b.arg(2), b))}}; },
+      .decompose = [](Build& b) -> Results { return one(interleaved(b[0], b.integer(1), b.arg(2), b)); },
   });
   ops.add(flip, {
       .schema = "flip(Tensor self, int[] dims) -> Tensor",
