@@ -20,7 +20,4 @@ struct Tree {
   bool operator==(const Tree&) const = default;
 };
 
-/// Paths of the leaves in order: [0]['a'].b
-std::vector<std::string> leaf_paths(const Tree& tree);
-
 }  // namespace tenon

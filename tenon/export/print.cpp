@@ -45,16 +45,6 @@ std::string python_string(std::string_view s) {
   return out + quote;
 }
 
-struct Operator {
-  std::string_view name, form;  // form: " + " between two operands, or a prefix
-};
-constexpr Operator operators[] = {
-    {"add", " + "},  {"sub", " - "},  {"mul", " * "},  {"truediv", " / "}, {"floordiv", " // "}, {"mod", " % "},
-    {"pow", " ** "}, {"eq", " == "},  {"ne", " != "},  {"lt", " < "},      {"le", " <= "},       {"gt", " > "},
-    {"ge", " >= "},  {"and_", " & "}, {"or_", " | "},  {"xor", " ^ "},     {"lshift", " << "},   {"rshift", " >> "},
-    {"neg", "-"},    {"pos", "+"},    {"invert", "~"},
-};
-
 // Names that mean something in Python or in the printed code: an input of such a name is given another one inside.
 constexpr std::string_view reserved_names =
     " "
@@ -229,13 +219,10 @@ class GraphPrinter {
 
   std::string call_text(const Node& node, std::vector<std::string>& reads) {
     const Op& op = *node.op;
-    if (starts_with(op.target, "_operator."))
-      for (const Operator& known : operators) {
-        if (std::string_view(op.target).substr(10) != known.name) continue;
-        if (node.args.size() == 1) return text(known.form, arg_text(node.args[0], reads));
-        std::string left = arg_text(node.args[0], reads);
-        return text(left, known.form, arg_text(node.args[1], reads));
-      }
+    if (std::string_view sign = op.notation.sign; !sign.empty()) {
+      std::string first = arg_text(node.args[0], reads);
+      return node.args.size() == 1 ? text(sign, first) : text(first, sign, arg_text(node.args[1], reads));
+    }
     std::vector<std::string> parts;
     bool schema_op = starts_with(op.target, "torch.ops.") && !starts_with(op.target, "torch.ops.higher_order.") &&
                      !op.traits.unknown;

@@ -1,5 +1,6 @@
 #include "tenon/export/spell_sizes.h"
 
+#include <array>
 #include <optional>
 
 #include "tenon/sym/evaluate.h"
@@ -74,7 +75,7 @@ class Speller {
   Value value_of(SymInt e) {
     if (auto found = values_.find(e); found != values_.end()) return found->second;
     if (auto place = places_.find(e); place != places_.end())
-      return compute(e, "torch.ops.aten.sym_size.int", "sym_size", {place->second.tensor, place->second.dim});
+      return compute(e, ops_.measuring(Measure::size), {place->second.tensor, place->second.dim});
     if (e.is_symbol())
       if (auto solved = solve_for(e)) return *solved;
     require(!e.is_symbol(), "the size ", sym::to_infix(e),
@@ -116,74 +117,51 @@ class Speller {
     return is_constant(e) ? Arg(e.real_value()) : Arg(value_of(e));
   }
 
+  // By one node, or by several where an operator of two operands meets a sum of more.
   Value compute_parts(SymInt e) {
-    auto binary = [&](std::string_view target, std::string_view name, auto join) {
-      SymInt sum = e.args()[0];
-      Arg left = part(sum);
-      std::optional<Value> last;
-      for (size_t i = 1; i < e.args().size(); ++i) {
-        SymInt next = e.args()[i];
-        Arg right = part(next);
-        sum = join(sum, next);
-        // PyTorch's operators take the computed number first.
-        if (!left.is<Value>() && right.is<Value>() && target != "_operator.pow" && target != "_operator.floordiv" &&
-            target != "_operator.mod")
-          std::swap(left, right);
-        last = compute(sum, target, name, {left, right});
-        left = *last;
-      }
-      expect(last.has_value(), "an operation on one number: ", sym::to_infix(e));
-      return *last;
-    };
-    auto two = [&](std::string_view target, std::string_view name) {
-      return compute(e, target, name, {part(e.args()[0]), part(e.args()[1])});
-    };
-    auto one = [&](std::string_view target, std::string_view name) {
-      return compute(e, target, name, {part(e.args()[0])});
-    };
-    switch (e.kind()) {
-      case sym::Kind::true_div:
-      case sym::Kind::float_true_div: return two("_operator.truediv", "sym_truediv");
-      case sym::Kind::float_pow:
-        if (e.args()[1] == SymInt::real(0.5)) return one("torch._sym_sqrt", "sym_sqrt");
-        return two("_operator.pow", "sym_pow");
-      case sym::Kind::to_float: return one("torch.sym_float", "sym_float");
-      case sym::Kind::trunc: return one("math.trunc", "sym_trunc");
-      case sym::Kind::ceil: return one("math.ceil", "sym_ceil");
-      case sym::Kind::floor: return one("math.floor", "sym_floor");
-      case sym::Kind::round: return one("builtins.round", "sym_round");
-      case sym::Kind::eq: return two("_operator.eq", "sym_eq");
-      case sym::Kind::ne: return two("_operator.ne", "sym_ne");
-      case sym::Kind::lt: return two("_operator.lt", "sym_lt");
-      case sym::Kind::le: return two("_operator.le", "sym_le");
-      case sym::Kind::gt: return two("_operator.gt", "sym_gt");
-      case sym::Kind::ge: return two("_operator.ge", "sym_ge");
-      case sym::Kind::logical_not: return one("torch.sym_not", "sym_not");
-      case sym::Kind::logical_and:
-        return binary("_operator.and_", "sym_and", [](SymInt a, SymInt b) { return sym::logical_and(a, b); });
-      case sym::Kind::logical_or:
-        return binary("_operator.or_", "sym_or", [](SymInt a, SymInt b) { return sym::logical_or(a, b); });
-      case sym::Kind::add: return binary("_operator.add", "sym_add", [](SymInt a, SymInt b) { return a + b; });
-      case sym::Kind::mul: return binary("_operator.mul", "sym_mul", [](SymInt a, SymInt b) { return a * b; });
-      case sym::Kind::floor_div:
-        return binary("_operator.floordiv", "sym_floordiv", [](SymInt a, SymInt b) { return sym::floor_div(a, b); });
-      case sym::Kind::mod: return binary("_operator.mod", "sym_mod", [](SymInt a, SymInt b) { return sym::mod(a, b); });
-      case sym::Kind::pow: return binary("_operator.pow", "sym_pow", [](SymInt a, SymInt b) { return sym::pow(a, b); });
-      case sym::Kind::max: return binary("torch.sym_max", "sym_max", [](SymInt a, SymInt b) { return sym::max(a, b); });
-      case sym::Kind::min: return binary("torch.sym_min", "sym_min", [](SymInt a, SymInt b) { return sym::min(a, b); });
-      default: fail("the size ", sym::to_infix(e), " cannot be written as an argument: no operators for it are known");
+    const Op* op = ops_.computing(e);
+    require(op != nullptr, "the size ", sym::to_infix(e),
+            " cannot be written as an argument: no operators for it are known");
+    SymInt so_far = e.args()[0];
+    Arg left = part(so_far);
+    if (op->schema.args.size() == 1) return compute(e, op, {left});
+    expect(op->schema.args.size() == 2, op->name(), " does not take two operands");
+    std::optional<Value> last;
+    for (SymInt next : e.args().subspan(1)) {
+      Arg right = part(next);
+      so_far = sym::make(e.kind(), std::array{so_far, next});
+      // PyTorch's operators take the computed number first.
+      if (!left.is<Value>() && right.is<Value>() && commutes(e.kind())) std::swap(left, right);
+      last = compute(so_far, op, {left, right});
+      left = *last;
     }
+    expect(last.has_value(), "an operation on one number: ", sym::to_infix(e));
+    return *last;
   }
 
-  Value compute(SymInt e, std::string_view target, std::string_view name, Args args) {
+  static bool commutes(sym::Kind kind) {
+    using enum sym::Kind;
+    return kind == add || kind == mul || kind == max || kind == min || kind == logical_and || kind == logical_or ||
+           kind == bit_and || kind == bit_or;
+  }
+
+  // "_operator.and_" names its results sym_and, "math.trunc" sym_trunc.
+  static std::string result_name(const Op& op) {
+    std::string_view name = op.kind == Kind::symbolic ? op.name() : op.schema.base();
+    name.remove_prefix(name.rfind('.') + 1);
+    while (starts_with(name, "_")) name.remove_prefix(1);
+    while (ends_with(name, "_")) name.remove_suffix(1);
+    return text(starts_with(name, "sym_") ? "" : "sym_", name);
+  }
+
+  Value compute(SymInt e, const Op* op, Args args) {
     if (auto found = values_.find(e); found != values_.end()) return found->second;
-    const Op* op = ops_.find(target);
-    expect(op != nullptr, "no operator ", target);
+    expect(op != nullptr, "no operator gives ", sym::to_infix(e));
     ValueType type = e.is_boolean_typed()   ? ValueType::boolean
                      : e.is_integer_typed() ? ValueType::integer
                                             : ValueType::floating;
     Value v = add_value(replay_.graph.body(),
-                        {.name = std::string(name), .type = type, .expr = sym::substitute(e, stands_for_)});
+                        {.name = result_name(*op), .type = type, .expr = sym::substitute(e, stands_for_)});
     add_node(replay_.graph.body(), {.op = op, .args = std::move(args), .results = {v}});
     values_.emplace(e, v);
     return v;

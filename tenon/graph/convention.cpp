@@ -10,7 +10,6 @@ std::string outside_name(const InputMeaning& meaning) {
   if (auto* t = std::get_if<input::Tangent>(&meaning)) return text("tangent_output_", t->output);
   if (auto* s = std::get_if<input::Saved>(&meaning)) return s->name;
   if (auto* s = std::get_if<input::SavedSize>(&meaning)) return s->symbol;
-  if (auto* s = std::get_if<input::SyntheticBase>(&meaning)) return text("base of inputs ", s->leaves);
   return "rng_state";
 }
 
@@ -23,7 +22,6 @@ std::string to_text(const InputMeaning& meaning) {
   if (auto* t = std::get_if<input::Tangent>(&meaning)) return text("tangent of output ", t->output);
   if (auto* s = std::get_if<input::Saved>(&meaning)) return "saved " + s->name;
   if (auto* s = std::get_if<input::SavedSize>(&meaning)) return "saved size " + s->symbol;
-  if (auto* s = std::get_if<input::SyntheticBase>(&meaning)) return text("base of user inputs ", s->leaves);
   return "rng state";
 }
 

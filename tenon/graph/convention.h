@@ -29,10 +29,6 @@ struct User {
   std::string name;
   bool operator==(const User&) const = default;
 };  // the caller's flattened argument
-struct SyntheticBase {
-  std::vector<size_t> leaves;
-  bool operator==(const SyntheticBase&) const = default;
-};  // storage that several user inputs share
 struct Tangent {
   size_t output = 0;
   bool operator==(const Tangent&) const = default;
@@ -49,8 +45,8 @@ struct RngState {
   bool operator==(const RngState&) const = default;
 };
 }  // namespace input
-using InputMeaning = std::variant<input::Parameter, input::Buffer, input::Constant, input::User, input::SyntheticBase,
-                                  input::Tangent, input::Saved, input::SavedSize, input::RngState>;
+using InputMeaning = std::variant<input::Parameter, input::Buffer, input::Constant, input::User, input::Tangent,
+                                  input::Saved, input::SavedSize, input::RngState>;
 
 namespace output {
 struct User {

@@ -60,13 +60,6 @@ struct Node {
   Origin origin;
 };
 
-/// Where a symbol gets its value when the graph is called.
-struct SymbolSource {
-  enum Kind : uint8_t { input_size, input_value, node_result } kind = input_size;
-  ValueId value = no_id;  // the input, or the node's result
-  int dim = 0;            // input_size
-};
-
 struct GraphBody {
   std::vector<ValueInfo> values;
   std::vector<Node> nodes;
@@ -132,9 +125,6 @@ Graph remove_dead_code(Graph graph);
 /// Structure: every use after its definition, one definition per value, results match the op. Throws InternalError.
 void verify(const GraphBody& graph);
 
-struct PrintOptions {
-  bool readable = false;  // PyTorch's print_readable form, instead of one line per node
-};
 /// One line per node: "%add: f32[4] = aten::add.Tensor(%x, 1)". Labels are appended behind ';' where given.
 std::string to_text(const GraphBody& graph,
                     const std::function<std::string(const GraphBody&, size_t input)>& input_label = {},

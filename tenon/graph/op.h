@@ -1,5 +1,6 @@
 // What a graph knows of an operator. The rules for it are in its one block, an OpDef of ops/, which `def` points to.
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,9 @@ enum class Kind : uint8_t {
 /// How a structural op runs its subgraphs. Regions are inlined by normalise.
 enum class Control : uint8_t { none, grad_region, autocast_region, choose, repeat, map, scan };
 
+/// What an op tells of a tensor as a number: an expression, once normalised.
+enum class Measure : uint8_t { none, size, stride, count, offset };
+
 struct Traits {
   bool unknown = false;         // an operator we do not have; made from the file's argument names
   bool random = false;          // draws numbers
@@ -29,14 +33,36 @@ struct Traits {
   bool may_alias = false;       // the result may be (a view of) an argument although the schema does not say so
   bool stops_gradient = false;  // detach
   bool takes_numbers = false;   // PyTorch takes a Python number where the schema says Tensor: x + 1
-  bool of_sizes = false;        // gives a tensor's size, stride or offset as a number: an expression, once normalised
+  Measure measures = Measure::none;
   Control control = Control::none;
+};
+
+/// How a symbolic op is written: the kinds of expressions it computes from their operands, and Python's sign for it.
+struct Notation {
+  class Kinds {
+   public:
+    constexpr Kinds(std::initializer_list<sym::Kind> kinds) {
+      for (sym::Kind k : kinds) bits_ |= 1ull << static_cast<unsigned>(k);
+    }
+    constexpr bool has(sym::Kind k) const { return bits_ >> static_cast<unsigned>(k) & 1; }
+
+   private:
+    uint64_t bits_ = 0;
+  };
+  Kinds kinds = {};
+  std::optional<double> last = {};  // the last operand, where the op does not take it: 0.5 of a square root
+  std::string_view sign = {};       // " + " between operands, "-" before one; none: written as a call
+
+  bool computes(sym::Expr e) const {
+    return kinds.has(e.kind()) && (!last || e.args().back() == sym::Expr::real(*last));
+  }
 };
 
 struct Op {
   Schema schema;
   Kind kind = Kind::general;
   Traits traits;
+  Notation notation;
   const OpDef* def = nullptr;      // null for an unknown op
   const Op* functional = nullptr;  // for an in-place or out form: the op that computes what it writes
   std::string target;              // as files spell it: torch.ops.aten.add.Tensor, _operator.add
@@ -54,6 +80,10 @@ class OpTable {
   /// An op with the trait unknown, for a target we do not have.
   virtual const Op* unknown(std::string_view target, const std::vector<std::string>& arg_names,
                             size_t results) const = 0;
+  /// The op on numbers that computes such an expression. Null where there is none.
+  virtual const Op* computing(sym::Expr e) const = 0;
+  /// The op that tells this of a tensor. Null where there is none.
+  virtual const Op* measuring(Measure what) const = 0;
 };
 
 }  // namespace tenon

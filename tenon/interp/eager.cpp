@@ -187,7 +187,7 @@ CallResults execute(const Op& op, CallArgs args) {
     return def->decompose(build).values;
   }
   if (op.traits.asserts) return {};
-  if (op.traits.of_sizes) return {CallArg(*infer(op, args)->values[0].get<SymInt>())};
+  if (op.traits.measures != Measure::none) return {CallArg(*infer(op, args)->values[0].get<SymInt>())};
   fail("the operator ", op.name(), " cannot be run on its own");
 }
 

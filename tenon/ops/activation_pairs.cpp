@@ -132,7 +132,7 @@ void register_activation_pairs(Registry& ops) {
   ops.add(log_sigmoid, {
       .schema = "log_sigmoid(Tensor self) -> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) -> Results { return {{CallArg(log_sigmoid_forward(b[0])[0])}}; },
+      .decompose = [](Build& b) -> Results { return one(log_sigmoid_forward(b[0])[0]); },
   });
   ops.add(log_sigmoid_forward, {
       .schema = "log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)",

@@ -6,11 +6,14 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
+#include "tenon/ops/fill.h"
 #include "tenon/ops/infer.h"
 #include "tenon/ops/known.h"
 #include "tenon/ops/matmul.h"
+#include "tenon/ops/random.h"
 #include "tenon/ops/registry.h"
 #include "tenon/ops/shape.h"
+#include "tenon/ops/softmax.h"
 #include "tenon/ops/view.h"
 
 namespace tenon {
@@ -147,8 +150,7 @@ Tensor repeated_heads(const Tensor& x, SymInt heads, const ArgsView& call) {
   auto groups = sym::exact_quotient(heads, own);
   call.require(groups.has_value(), "the number of heads of the query, ", heads,
                ", must be a multiple of that of key and value, ", own);
-  static const Op& repeat_interleave = *registry().find("aten::repeat_interleave.self_int");
-  return call_op(repeat_interleave, {x, *groups, -3, CallArg()});
+  return repeat_interleave_int(x, *groups, -3);
 }
 
 // PyTorch's op for the CPU reads rows through their strides but elements one after another, and wants equal sizes.
@@ -184,18 +186,13 @@ Tensor by_products(Build& b, Tensor q, Tensor k, Tensor v, const Tensor& mask, d
   else scores = matmul(q * root, transpose(k, -2, -1) * root);  // each side scaled: products stay small
   Tensor bias = mask;
   if (causal) {
-    static const Op& ones = *registry().find("aten::ones");
-    static const Op& tril = *registry().find("aten::tril");
-    Tensor all = call_op(ones, {Sizes{q.size(-2), k.size(-2)}, DType::boolean, CallArg(), CallArg(), CallArg()});
-    bias = call_op(tril, {all, 0});
+    bias = tril(ones(Sizes{q.size(-2), k.size(-2)}, kw("dtype", DType::boolean)));
   }
   if (bias) scores = scores + as_bias(bias, q.dtype());
-  static const Op& safe_softmax = *registry().find("aten::_safe_softmax");
-  Tensor weights = call_op(safe_softmax, {scores, -1, CallArg()});
+  Tensor weights = safe_softmax(scores, -1);
   if (dropout > 0) {
     b.require(dropout <= 1, "dropout_p: expected a probability, got ", dropout);
-    static const Op& drop = *registry().find("aten::dropout");
-    weights = call_op(drop, {weights, dropout, true});
+    weights = tenon::dropout(weights, dropout, true);
   }
   return matmul(weights, v);
 }
@@ -226,11 +223,11 @@ Results attended(Build& b) {
     v4 = unsqueeze(v, 0);
   }
   if (!flash_takes(q4, k4, v4, mask, dropout))
-    return {{CallArg(by_products(b, q, k, v, mask, dropout, causal, scale))}};
+    return one(by_products(b, q, k, v, mask, dropout, causal, scale));
   Tensor bias = mask ? as_bias(mask, q.dtype()) : none;
   Tensor out = flash_attention(q4, k4, v4, 0.0, causal, kw("attn_mask", bias), kw("scale", b.arg(6)))[0];
   if (flat) out = squeeze_dim(out, 0);
-  return {{CallArg(out)}};
+  return one(out);
 }
 
 }  // namespace

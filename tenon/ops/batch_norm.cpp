@@ -149,8 +149,8 @@ Grads forward_rule(Vjp& v, Form f) {
 }
 
 void write(const Tensor& to, const Tensor& value) {
-  static const Op& copy_ = *registry().find("aten::copy_");
-  call_op(copy_, {to, value, false});
+  static const Op& copy_into = registry().in_place_form(copy.op());
+  call_op(copy_into, {to, value, false});
 }
 
 // Out, saved mean and saved inverse deviation; running statistics, where there are any, are written.
@@ -168,8 +168,6 @@ Results normalised(const ArgsView& b, const Tensor& x, const Tensor& weight, con
   r.values.resize(3);
   return r;
 }
-
-Results only(const Tensor& t) { return {{CallArg(t)}}; }
 
 // Each instance is a channel of a batch of one.
 Results instance_normalised(Build& b) {
@@ -216,7 +214,7 @@ void register_batch_norm(Registry& ops) {
           [](Build& b) {
             if (b[0].rank() == 1 && b[0].size(0) == SymInt(0))
               return clone(b[0]);  // nothing to normalise, whatever its dims
-            return only(normalised(b, b[0], b[1], b[2], b[3], b[4], b.flag(5), b.number(6), b.number(7))[0]);
+            return one(normalised(b, b[0], b[1], b[2], b[3], b[4], b.flag(5), b.number(6), b.number(7))[0]);
           },
   });
   ops.add(functional, {

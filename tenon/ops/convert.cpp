@@ -27,11 +27,9 @@ Results converted(const Tensor& x, std::optional<DType> dtype, bool copy_wanted,
   bool changes = dtype && *dtype != x.dtype();
   if (auto* d = device.get<Device>()) changes = changes || d->type != x.meta().device.type;
   if (auto* f = format.get<MemoryFormat>(); f && *f != MemoryFormat::preserve) changes = changes || !is_contiguous(x.meta(), *f);
-  if (!changes && !copy_wanted) return {{CallArg(x)}};
+  if (!changes && !copy_wanted) return one(x);
   return to_copy(x, kw("dtype", dtype ? CallArg(*dtype) : CallArg()), kw("device", device), kw("memory_format", format));
 }
-
-Results same(const Tensor& x) { return {{CallArg(x)}}; }
 
 }  // namespace
 
@@ -100,7 +98,7 @@ void register_convert(Registry& ops) {
       .traits = {.may_alias = true},
       .decompose = [](Build& b) -> Results {
         MemoryFormat format = *b.arg(1).get<MemoryFormat>();
-        return is_contiguous(b[0].meta(), format) ? same(b[0]) : clone(b[0], format);
+        return is_contiguous(b[0].meta(), format) ? one(b[0]) : clone(b[0], format);
       },
   });
   ops.add({

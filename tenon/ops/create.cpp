@@ -7,7 +7,7 @@
 
 namespace tenon {
 
-Handle full, full_like, zeros_like, ones_like, empty_like, arange, scalar_tensor;
+Handle full, full_like, ones, zeros_like, ones_like, empty_like, arange, scalar_tensor;
 
 Tensor zeros(const Sizes& sizes, const Tensor& like) { return full(sizes, 0, kw("dtype", like.dtype()), kw("device", like.meta().device)); }
 
@@ -98,7 +98,7 @@ void register_create(Registry& ops) {
       .meta = [](MetaCall& m) -> Metas { return factory_meta(m, m.ints(0), DType::f32, 1); },
       .lower = [](Lower& l) { lower_filled(l, 0); },
   });
-  ops.add({
+  ops.add(ones, {
       .schema = "ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
       .meta = [](MetaCall& m) -> Metas { return factory_meta(m, m.ints(0), DType::f32, 1); },
       .lower = [](Lower& l) { lower_filled(l, 1); },

@@ -10,7 +10,7 @@
 
 namespace tenon {
 
-Handle new_zeros, new_full;
+Handle linspace, new_zeros, new_full;
 
 namespace {
 
@@ -83,8 +83,6 @@ Tensor cosine_window(Build& b, bool periodic, std::initializer_list<double> weig
   }
   return window + *weights.begin();
 }
-
-Results one(Tensor t) { return {{CallArg(std::move(t))}}; }
 
 }  // namespace
 
@@ -161,8 +159,12 @@ void register_create_more(Registry& ops) {
       .meta = [](MetaCall& m) -> Metas { return factory_meta(m, {m.integer(0), m.integer(1)}, DType::f32, 2); },
       .lower = lower_eye,
   });
-  for (const char* schema : {"linspace(Scalar start, Scalar end, int steps, *, " TENON_OPTIONS ") -> Tensor",
-                             "linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, " TENON_OPTIONS ") -> Tensor",
+  ops.add(linspace, {
+      .schema = "linspace(Scalar start, Scalar end, int steps, *, " TENON_OPTIONS ") -> Tensor",
+      .meta = [](MetaCall& m) { return spaced_meta(m, 3); },
+      .lower = [](Lower& l) { lower_spaced(l, false); },
+  });
+  for (const char* schema : {"linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, " TENON_OPTIONS ") -> Tensor",
                              "linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, " TENON_OPTIONS ") -> Tensor",
                              "linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, " TENON_OPTIONS ") -> Tensor"})
     ops.add({

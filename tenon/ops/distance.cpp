@@ -17,8 +17,6 @@
 namespace tenon {
 namespace {
 
-Results one(Tensor t) { return {{CallArg(std::move(t))}}; }
-
 int64_t wrapped_dim(const ArgsView& call, SymInt dim, size_t rank) {
   int64_t d = dim.is_int() ? dim.as_int() : 0, n = static_cast<int64_t>(rank);
   call.require(d >= -n && d < n, "expected a dimension from ", -n, " to ", n - 1, ", got ", dim);
@@ -63,8 +61,7 @@ Sizes both_dims(const ArgsView& b, const Tensor& x, size_t dims) {
 // Numbers from -1 to 1: the middles of pixels, or their outer corners' where align_corners.
 Tensor pixel_places(const Tensor& like, SymInt count, bool align_corners) {
   if (count == SymInt(1)) return zeros(Sizes{1}, like);
-  static const Op& linspace = *registry().find("aten::linspace");
-  Tensor line = call_op(linspace, {-1.0, 1.0, count, like.dtype(), CallArg(), like.meta().device, CallArg()});
+  Tensor line = linspace(-1.0, 1.0, count, kw("dtype", like.dtype()), kw("device", like.meta().device));
   if (align_corners || !count.is_int()) return line;
   double n = static_cast<double>(count.as_int());
   return line * ((n - 1) / n);
@@ -90,8 +87,7 @@ Results affine_grid(Build& b) {
     shape[d] = space[d];
     columns.push_back(expand(reshape(line, shape), space));
   }
-  static const Op& ones = *registry().find("aten::ones");
-  columns.push_back(call_op(ones, {space, theta.dtype(), CallArg(), theta.meta().device, CallArg()}));
+  columns.push_back(ones(space, kw("dtype", theta.dtype()), kw("device", theta.meta().device)));
   Tensor base = reshape(stack(columns, -1), Sizes{1, count(space), static_cast<int64_t>(axes + 1)});
   Tensor grid =
       bmm(expand(base, Sizes{sizes[0], count(space), static_cast<int64_t>(axes + 1)}), transpose(theta, 1, 2));
@@ -102,14 +98,12 @@ Results affine_grid(Build& b) {
 }
 
 Results cross_product(const ArgsView& b, const Tensor& x, const Tensor& y, int64_t dim) {
-  static const Op& roll = *registry().find("aten::roll");
-  static const Op& together = *registry().find("aten::broadcast_tensors");
   b.require(x.rank() == y.rank(), "expected tensors of equally many dimensions, got ", x.meta(), " and ", y.meta());
   int64_t d = wrapped_dim(b, dim, x.rank());
   b.require(x.size(static_cast<int>(d)) == SymInt(3) && y.size(static_cast<int>(d)) == SymInt(3), "expected dimension ",
             dim, " of size 3, got ", x.meta(), " and ", y.meta());
-  std::vector<Tensor> both = Results(call_op(together, {CallArg(std::vector<Tensor>{x, y})})).list();
-  auto turned = [&](const Tensor& t, int64_t by) { return Tensor(call_op(roll, {t, Sizes{by}, Sizes{d}})); };
+  std::vector<Tensor> both = broadcast_tensors(std::vector<Tensor>{x, y}).list();
+  auto turned = [&](const Tensor& t, int64_t by) { return Tensor(roll(t, Sizes{by}, Sizes{d})); };
   return one(turned(both[0], -1) * turned(both[1], -2) - turned(both[0], -2) * turned(both[1], -1));
 }
 
@@ -219,13 +213,12 @@ void register_distance(Registry& ops) {
       .schema = name "(Tensor self) -> Tensor",                                                 \
       .kind = Kind::composite,                                                                  \
       .decompose = [](Build& b) -> Results {                                                    \
-        static const Op& reduce = *registry().find(of);                                         \
         b.require(b[0].dtype() == DType::boolean, "expected a bool tensor, got ", b[0].meta()); \
-        return call_op(reduce, {b[0]});                                                         \
+        return of(b[0]);                                                                        \
       },                                                                                        \
   })
-  TENON_TRUTH("_is_all_true", "aten::all");
-  TENON_TRUTH("_is_any_true", "aten::any");
+  TENON_TRUTH("_is_all_true", all);
+  TENON_TRUTH("_is_any_true", any);
 #undef TENON_TRUTH
 }
 

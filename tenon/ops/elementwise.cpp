@@ -24,7 +24,6 @@ namespace {
 
 using loop::Expr;
 
-Results same(const Tensor& x) { return {{CallArg(x)}}; }
 Tensor cosine(const Tensor& x) { return cos(x); }
 
 // Of a scaled number: 10^decimals or its inverse, whichever is exact.
@@ -109,7 +108,7 @@ void register_elementwise(Registry& ops) {
         Tensor halves = arange(0, p, 1, kw("dtype", x.dtype())) / 2;
         Tensor total = sum(lgamma(unsqueeze(x, -1) - halves), Sizes{-1});
         auto count = static_cast<double>(p);
-        return {{CallArg(total + count * (count - 1) / 4 * std::log(M_PI))}};
+        return one(total + count * (count - 1) / 4 * std::log(M_PI));
       },
   });
   ops.alias(digamma, {"special_digamma", "special_psi"});
@@ -216,7 +215,7 @@ void register_elementwise(Registry& ops) {
       .traits = {.may_alias = true},
       .decompose = [](Build& b) -> Results {
         b.require(b[0].dtype() != DType::boolean, "boolean tensors are not supported, got ", b[0].meta());
-        return same(b[0]);
+        return one(b[0]);
       },
   });
   // A real tensor is its own conjugate.
@@ -228,7 +227,7 @@ void register_elementwise(Registry& ops) {
         .traits = {.may_alias = true},
         .decompose = [](Build& b) -> Results {
           b.require(!is_complex(b[0].dtype()), "complex tensors are not supported yet, got ", b[0].meta());
-          return same(b[0]);
+          return one(b[0]);
         },
     });
   ops.add(angle, {

@@ -13,8 +13,7 @@ namespace tenon {
 
 Handle clamp, clamp_min, clamp_max, addcmul, addcdiv, lerp, fmin, fmax, remainder, fmod, floor_divide, xlogy, logaddexp;
 
-static Handle atan2, clamp_tensor, clamp_min_tensor, clamp_max_tensor, xlogy_scalar, xlogy_of_number, logaddexp2,
-    float_power, float_power_scalar, ldexp;
+static Handle atan2, clamp_tensor, xlogy_scalar, xlogy_of_number, float_power, float_power_scalar, ldexp;
 
 namespace {
 
@@ -223,13 +222,13 @@ void register_elementwise_pairs(Registry& ops) {
       .scalar = [](const Scalars& x) { return smaller_of(x[0], x[1]); },
       .vjp = [](Vjp& v) -> Grads { return {kept(v.grad(0), lt(v[0], v.arg(1)))}; },
   });
-  ops.add(clamp_min_tensor, {
+  ops.add({
       .schema = "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
       .kind = Kind::pointwise,
       .scalar = [](const Scalars& x) { return larger_of(x[0], x[1]); },
       .vjp = [](Vjp& v) { return maximum.op().def->vjp(v); },
   });
-  ops.add(clamp_max_tensor, {
+  ops.add({
       .schema = "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
       .kind = Kind::pointwise,
       .scalar = [](const Scalars& x) { return smaller_of(x[0], x[1]); },
@@ -400,7 +399,7 @@ void register_elementwise_pairs(Registry& ops) {
         return {v.needs(0) ? Grad(g / (Tensor(exp(b - a)) + 1.0)) : Grad(), v.needs(1) ? Grad(g / (Tensor(exp(a - b)) + 1.0)) : Grad()};
       },
   });
-  ops.add(logaddexp2, {
+  ops.add({
       .schema = "logaddexp2(Tensor self, Tensor other) -> Tensor",
       .kind = Kind::pointwise,
       .meta = floating_meta,

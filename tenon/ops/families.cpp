@@ -19,7 +19,9 @@ void register_families(Registry& ops) {
   register_fill(ops);
   register_grid_sample(ops);
   register_index(ops);
+  register_index_along(ops);
   register_integral(ops);
+  register_join(ops);
   register_logic(ops);
   register_loss(ops);
   register_loss_margin(ops);
@@ -42,6 +44,7 @@ void register_families(Registry& ops) {
   register_softmax(ops);
   register_sort(ops);
   register_special(ops);
+  register_split(ops);
   register_statistics(ops);
   register_symbolic(ops);
   register_upsample(ops);

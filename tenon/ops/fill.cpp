@@ -13,8 +13,6 @@ namespace tenon {
 
 Handle fill, masked_fill, masked_fill_tensor, tril, triu, one_hot;
 
-static Handle fill_tensor;
-
 namespace {
 
 using loop::Compute;
@@ -105,7 +103,7 @@ void register_fill(Registry& ops) {
       .vjp = [](Vjp& v) -> Grads { return {zeros_like(v.grad(0))}; },
       .promotes = 0b01,
   });
-  ops.add(fill_tensor, {
+  ops.add({
       .schema = "fill.Tensor(Tensor self, Tensor value) -> Tensor",
       .kind = Kind::pointwise,
       .meta = filled_meta,
@@ -172,7 +170,7 @@ void register_fill(Registry& ops) {
         b.require(x.dtype() == DType::i64, "expected an i64 tensor of class numbers, got ", x.meta());
         b.require(classes > 0, "num_classes: expected a positive number, got ", classes, "; finding it from the data is not supported");
         Tensor hit = eq(unsqueeze(x, -1), arange(0, classes, 1));
-        return {{CallArg(to(hit, DType::i64))}};
+        return one(to(hit, DType::i64));
       },
   });
 }

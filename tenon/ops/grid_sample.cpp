@@ -3,6 +3,7 @@
 
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
+#include "tenon/ops/elementwise.h"
 #include "tenon/ops/index.h"
 #include "tenon/ops/registry.h"
 #include "tenon/ops/view.h"
@@ -13,19 +14,13 @@ namespace {
 enum Interpolation { bilinear, nearest, bicubic };
 enum Padding { zeros_outside, border, reflection };
 
-Tensor unary(const char* name, const Tensor& x) { return call_op(*registry().find(name), {x}); }
-Tensor clamped(const Tensor& x, CallArg low, CallArg high) {
-  static const Op& clamp = *registry().find("aten::clamp");
-  return call_op(clamp, {x, std::move(low), std::move(high)});
-}
-
 // Mirrored at both ends, as often as it takes.
 Tensor reflected(const Tensor& x, SymInt size, bool align) {
   if (align && size == SymInt(1)) return x * 0.0;
   SymInt span = align ? size - 1 : size;
   Tensor from = abs(align ? x : x + 0.5);
-  Tensor turns = unary("aten::floor", div(from, span)), extra = from - Tensor(mul(turns, span));
-  Tensor odd = ne(turns - Tensor(unary("aten::floor", turns / 2.0)) * 2.0, 0.0);
+  Tensor turns = floor(div(from, span)), extra = from - Tensor(mul(turns, span));
+  Tensor odd = ne(turns - Tensor(floor(turns / 2.0)) * 2.0, 0.0);
   Tensor inside = where(odd, Tensor(add(neg(extra), span)), extra);
   return align ? inside : inside - 0.5;
 }
@@ -33,7 +28,7 @@ Tensor reflected(const Tensor& x, SymInt size, bool align) {
 Tensor moved_inside(Tensor x, SymInt size, int64_t padding, bool align) {
   if (padding == zeros_outside) return x;
   if (padding == reflection) x = reflected(x, size, align);
-  return clamped(x, 0, size - 1);
+  return clamp(x, 0, size - 1);
 }
 
 // One dimension's places and weights.
@@ -45,18 +40,18 @@ std::vector<Tap> taps(const Tensor& coordinate, SymInt size, int64_t mode, int64
   Tensor c = coordinate + 1.0;
   Tensor x = align ? Tensor(mul(c, size - 1)) / 2.0 : (Tensor(mul(c, size)) - 1.0) / 2.0;
   if (mode == bicubic) {
-    Tensor low = unary("aten::floor", x), t = x - low;
+    Tensor low = floor(x), t = x - low;
     constexpr double a = -0.75;
     auto near = [&](const Tensor& d) { return (d * (a + 2) - (a + 3)) * d * d + 1.0; };
     auto far = [&](const Tensor& d) { return ((d * a - 5 * a) * d + 8 * a) * d - 4 * a; };
     std::vector<Tap> out = {
         {low - 1.0, far(t + 1.0)}, {low, near(t)}, {low + 1.0, near(1.0 - t)}, {low + 2.0, far(2.0 - t)}};
-    for (Tap& tap : out) tap.at = unary("aten::round", moved_inside(tap.at, size, padding, align));
+    for (Tap& tap : out) tap.at = round(moved_inside(tap.at, size, padding, align));
     return out;
   }
   x = moved_inside(x, size, padding, align);
-  if (mode == nearest) return {{unary("aten::round", x), none}};
-  Tensor low = unary("aten::floor", x), t = x - low;
+  if (mode == nearest) return {{round(x), none}};
+  Tensor low = floor(x), t = x - low;
   return {{low, 1.0 - t}, {low + 1.0, t}};
 }
 
@@ -97,7 +92,7 @@ Results sampled(Build& b, size_t space) {
       rest /= all[d].size();
       SymInt size = image.sizes()[2 + d];
       Tensor hit = logical_and(ge(tap.at, 0), lt(tap.at, size)),
-             at = to(detach(clamped(tap.at, 0, size - 1)), DType::i64);
+             at = to(detach(clamp(tap.at, 0, size - 1)), DType::i64);
       index = index ? Tensor(mul(index, size)) + at : at;
       inside = inside ? Tensor(logical_and(inside, hit)) : hit;
       if (tap.weight) weight = weight ? weight * tap.weight : tap.weight;

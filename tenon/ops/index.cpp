@@ -16,7 +16,7 @@ static Handle embedding_backward, unsafe_index;
 loop::Expr wrapped(Lower& l, loop::Expr index, SymInt size) {
   return loop::select(index < 0, index + l.extent(size), index);
 }
-bool is_mask(DType dtype) { return dtype == DType::boolean || dtype == DType::u8; }
+static bool is_mask(DType dtype) { return dtype == DType::boolean || dtype == DType::u8; }
 
 WideResult::WideResult(Lower& l, Ref out) : l(l), out(out) {
   DType compute = computable(out.dtype());
@@ -377,7 +377,7 @@ void register_index(Registry& ops) {
           "_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) -> Results {
-        if (b[0].numel() == SymInt(0)) return {{CallArg(b[0])}};
+        if (b[0].numel() == SymInt(0)) return one(b[0]);
         std::vector<Tensor> inside;
         for (const Tensor& t : b.tensors(2)) inside.push_back(t ? Tensor(mul(t, b[1])) : none);
         return index_put(b[0], inside, where(b[1], b[3], zeros(Sizes{}, b[3])), true);

@@ -9,8 +9,6 @@
 namespace tenon {
 namespace {
 
-Results only(const Tensor& t) { return {{CallArg(t)}}; }
-
 Tensor later(const Tensor& y, int64_t dim) { return slice(y, dim, 1); }
 Tensor earlier(const Tensor& y, int64_t dim) { return slice(y, dim, 0, -1); }
 
@@ -40,7 +38,7 @@ void require_numbers(const ArgsView& b) {
 Results nothing_along(const Tensor& y, int64_t dim) {
   Sizes sizes = y.sizes();
   sizes.erase(normal_dim(dim, y.rank()));
-  return only(zeros(sizes, y));
+  return one(zeros(sizes, y));
 }
 
 Results trapezoid(Build& b) {
@@ -48,14 +46,14 @@ Results trapezoid(Build& b) {
   int64_t dim = b.constant(2);
   if (b[0].size(dim) == SymInt(0)) return nothing_along(b[0], dim);
   Tensor heights = earlier(b[0], dim) + later(b[0], dim);
-  return only(Tensor(sum(widths(b, b[1], b[0], dim) * heights, dim)) / 2.0);
+  return one(Tensor(sum(widths(b, b[1], b[0], dim) * heights, dim)) / 2.0);
 }
 
 Results even_trapezoid(Build& b) {
   require_numbers(b);
   int64_t dim = b.constant(2);
   if (b[0].size(dim) == SymInt(0)) return nothing_along(b[0], dim);
-  return only(Tensor(sum(earlier(b[0], dim) + later(b[0], dim), dim)) * (b.number(1) / 2));
+  return one(Tensor(sum(earlier(b[0], dim) + later(b[0], dim), dim)) * (b.number(1) / 2));
 }
 
 }  // namespace

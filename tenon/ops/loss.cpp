@@ -180,7 +180,7 @@ Grads difference_rule(Vjp& v, const Handle& gradient, size_t reduction, int extr
 // A gradient op's own gradient comes from its meaning in plain ops: the slope at each element times what arrives.
 Results spread_slope(Build& b, size_t reduction, const Tensor& slope) {
   Tensor d = slope * b[0];
-  return {{CallArg(b.constant(reduction) == 1 ? Tensor(div(d, d.numel())) : d)}};
+  return one(b.constant(reduction) == 1 ? Tensor(div(d, d.numel())) : d);
 }
 
 // Log probabilities [c], [n, c] or [n, c, ...] and the classes that are true.
@@ -420,7 +420,7 @@ void register_loss(Registry& ops) {
       .schema = "soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) -> Results {
-        return {{CallArg(reduce_loss(log1p(exp(-b[0] * b[1])), b.constant(2), b))}};
+        return one(reduce_loss(log1p(exp(-b[0] * b[1])), b.constant(2), b));
       },
       .vjp = [](Vjp& v) -> Grads { return {soft_margin_loss_backward(v.grad(0), v[0], v[1], v.arg(2))}; },
   });

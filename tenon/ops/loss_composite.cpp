@@ -19,11 +19,9 @@
 namespace tenon {
 
 Handle nll_loss_nd, cross_entropy_loss;
-static Handle nll_loss, nll_loss2d, cosine_similarity, pairwise_distance;
+static Handle nll_loss, nll_loss2d, pairwise_distance;
 
 namespace {
-
-Results only(const Tensor& t) { return {{CallArg(t)}}; }
 
 Tensor at_least_zero(const Tensor& x) { return clamp_min(x, 0); }
 
@@ -104,9 +102,9 @@ Results cross_entropy(Build& b) {
   b.require(b.number(5) >= 0 && b.number(5) <= 1, "label_smoothing: expected a number from 0 to 1, got ", b.number(5));
   size_t dim = x.rank() == 1 ? 0 : 1;
   Tensor logs = log_softmax(x, dim);
-  if (target.rank() == x.rank() && is_floating(target.dtype())) return only(from_probabilities(b, logs, dim));
-  if (b.number(5) > 0) return only(smoothed(b, logs, dim));
-  return only(class_loss(b, logs, target, b.arg(2), b.arg(3), b.arg(4)));
+  if (target.rank() == x.rank() && is_floating(target.dtype())) return one(from_probabilities(b, logs, dim));
+  if (b.number(5) > 0) return one(smoothed(b, logs, dim));
+  return one(class_loss(b, logs, target, b.arg(2), b.arg(3), b.arg(4)));
 }
 
 Tensor sum_last(const Tensor& x, int64_t dim) { return sum(x, dim); }
@@ -118,7 +116,7 @@ void register_loss_composite(Registry& ops) {
       .schema = "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
                 "ignore_index=-100) -> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) { return only(nll_loss_forward(b[0], b[1], b.arg(2), b.arg(3), b.arg(4))[0]); },
+      .decompose = [](Build& b) { return one(nll_loss_forward(b[0], b[1], b.arg(2), b.arg(3), b.arg(4))[0]); },
   });
   ops.add(
       nll_loss2d,
@@ -126,13 +124,13 @@ void register_loss_composite(Registry& ops) {
           .schema = "nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
                     "ignore_index=-100) -> Tensor",
           .kind = Kind::composite,
-          .decompose = [](Build& b) { return only(nll_loss2d_forward(b[0], b[1], b.arg(2), b.arg(3), b.arg(4))[0]); },
+          .decompose = [](Build& b) { return one(nll_loss2d_forward(b[0], b[1], b.arg(2), b.arg(3), b.arg(4))[0]); },
       });
   ops.add(nll_loss_nd, {
       .schema = "nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
                 "ignore_index=-100) -> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) { return only(class_loss(b, b[0], b[1], b.arg(2), b.arg(3), b.arg(4))); },
+      .decompose = [](Build& b) { return one(class_loss(b, b[0], b[1], b.arg(2), b.arg(3), b.arg(4))); },
   });
   ops.add(cross_entropy_loss, {
       .schema = "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int "
@@ -144,16 +142,16 @@ void register_loss_composite(Registry& ops) {
   ops.add({
       .schema = "l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) { return only(reduce_loss(abs(b[0] - b[1]), b.constant(2), b)); },
+      .decompose = [](Build& b) { return one(reduce_loss(abs(b[0] - b[1]), b.constant(2), b)); },
   });
   ops.add({
       .schema = "kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor",
       .kind = Kind::composite,
       .decompose =
           [](Build& b) {
-            if (b.flag(3)) return only(reduce_loss(Tensor(exp(b[1])) * (b[1] - b[0]), b.constant(2), b));
+            if (b.flag(3)) return one(reduce_loss(Tensor(exp(b[1])) * (b[1] - b[0]), b.constant(2), b));
             Tensor entropy = xlogy(b[1], b[1]);
-            return only(reduce_loss(entropy - b[1] * b[0], b.constant(2), b));
+            return one(reduce_loss(entropy - b[1] * b[0], b.constant(2), b));
           },
   });
   ops.add({
@@ -168,7 +166,7 @@ void register_loss_composite(Registry& ops) {
               Tensor stirling = t * Tensor(log(t)) - t + Tensor(log(t * (2 * std::numbers::pi))) * 0.5;
               loss = loss + Tensor(where(le(t, 1.0), 0.0, stirling));
             }
-            return only(reduce_loss(loss, b.constant(5), b));
+            return one(reduce_loss(loss, b.constant(5), b));
           },
   });
   ops.add({
@@ -178,7 +176,7 @@ void register_loss_composite(Registry& ops) {
           [](Build& b) {
             Tensor x = b[0], t = b[1];
             Tensor margin = where(ne(t, 1), at_least_zero(b.number(2) - x), 0.0), own = where(ne(t, -1), x, 0.0);
-            return only(reduce_loss(margin + own, b.constant(3), b));
+            return one(reduce_loss(margin + own, b.constant(3), b));
           },
   });
   ops.add({
@@ -187,10 +185,10 @@ void register_loss_composite(Registry& ops) {
       .kind = Kind::composite,
       .decompose =
           [](Build& b) {
-            return only(reduce_loss(at_least_zero(-b[2] * (b[0] - b[1]) + b.number(3)), b.constant(4), b));
+            return one(reduce_loss(at_least_zero(-b[2] * (b[0] - b[1]) + b.number(3)), b.constant(4), b));
           },
   });
-  ops.add(cosine_similarity, {
+  ops.add({
       .schema = "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
       .kind = Kind::composite,
       .decompose =
@@ -205,7 +203,7 @@ void register_loss_composite(Registry& ops) {
             auto direction = [&](const Tensor& t) -> Tensor {
               return t / Tensor(clamp_min(linalg_vector_norm(t, 2, b.arg(2), true), b.number(3)));
             };
-            return only(sum(direction(x) * direction(y), b.arg(2)));
+            return one(sum(direction(x) * direction(y), b.arg(2)));
           },
   });
   ops.add({
@@ -221,7 +219,7 @@ void register_loss_composite(Registry& ops) {
             Tensor cosine = sum_last(x * y, dim) / sizes;
             Tensor loss = Tensor(where(eq(t, 1), 1.0 - cosine, 0.0)) +
                           Tensor(where(eq(t, -1), at_least_zero(cosine - b.number(3)), 0.0));
-            return only(reduce_loss(loss, b.constant(4), b));
+            return one(reduce_loss(loss, b.constant(4), b));
           },
   });
   ops.add(pairwise_distance, {
@@ -243,7 +241,7 @@ void register_loss_composite(Registry& ops) {
             };
             Tensor near = distance(b[0], b[1]), far = distance(b[0], b[2]);
             if (b.flag(6)) far = minimum(far, distance(b[1], b[2]));
-            return only(reduce_loss(at_least_zero(near - far + b.number(3)), b.constant(7), b));
+            return one(reduce_loss(at_least_zero(near - far + b.number(3)), b.constant(7), b));
           },
   });
 }

@@ -187,7 +187,7 @@ void register_loss_margin(Registry& ops) {
   ops.add({
       .schema = "multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) -> Results { return {{CallArg(multilabel_forward(b[0], b[1], b.arg(2))[0])}}; },
+      .decompose = [](Build& b) -> Results { return one(multilabel_forward(b[0], b[1], b.arg(2))[0]); },
   });
   ops.add(multilabel_forward, {
       .schema = "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, "

@@ -109,7 +109,6 @@ Ref Lower::out(size_t result) const {
   expect(result < outs_.size() && outs_[result].size() == 1, op.name(), ": result ", result, " is no tensor");
   return {const_cast<Lower*>(this), outs_[result][0]};
 }
-Ref Lower::out_item(size_t result, size_t i) const { return {const_cast<Lower*>(this), outs_[result][i]}; }
 
 Expr Lower::scalar(size_t arg, Compute type) {
   if (auto* s = args[arg].get<SymInt>()) {

@@ -54,7 +54,6 @@ class Lower : public ArgsView {
   Ref operator[](size_t arg) const;                 // of a tensor argument
   Ref item(size_t arg, size_t i) const;             // of a list argument
   Ref out(size_t result = 0) const;
-  Ref out_item(size_t result, size_t i) const;
   size_t outs() const { return outs_.size(); }
   bool wants(size_t result) const { return outs_[result].size() == 1; }   // false: the result is none
 

@@ -12,8 +12,8 @@
 
 namespace tenon {
 
-Handle nonzero, masked_scatter;
-static Handle masked_select, local_scalar, repeat_interleave;
+Handle nonzero, nonzero_static, masked_scatter;
+static Handle masked_scatter_backward, repeat_interleave;
 
 namespace {
 
@@ -165,14 +165,14 @@ void register_masked(Registry& ops) {
       .kind = Kind::composite,
       .decompose = [](Build& b) { return unbind(nonzero(b[0].rank() == 0 ? Tensor(unsqueeze(b[0], 0)) : b[0]), 1); },
   });
-  ops.add({
+  ops.add(nonzero_static, {
       .schema = "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
         return like(m.meta(0), {m.integer(1), SymInt(static_cast<int64_t>(m.meta(0).rank()))}, DType::i64);
       },
       .lower = lower_nonzero_static,
   });
-  ops.add(masked_select, {
+  ops.add({
       .schema = "masked_select(Tensor self, Tensor mask) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
         m.require(m.meta(1).dtype == DType::boolean, "expected a bool mask, got ", m.meta(1));
@@ -196,13 +196,12 @@ void register_masked(Registry& ops) {
       .lower = lower_masked_scatter,
       .vjp = [](Vjp& v) -> Grads {
         Tensor g = v.grad(0);
-        static const Op& backward = *registry().find("aten::masked_scatter_backward");
         return {v.needs(0) ? Grad(where(v[1], 0.0, g)) : Grad(),
                 {},
-                v.needs(2) ? Grad(call_op(backward, {g, v[1], v[2].sizes()})) : Grad()};
+                v.needs(2) ? Grad(masked_scatter_backward(g, v[1], v[2].sizes())) : Grad()};
       },
   });
-  ops.add({
+  ops.add(masked_scatter_backward, {
       .schema = "masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor",
       .meta = [](MetaCall& m) -> Metas { return like(m.meta(0), m.ints(2)); },
       .lower =
@@ -224,7 +223,7 @@ void register_masked(Registry& ops) {
           },
       .vjp = [](Vjp& v) -> Grads { return {masked_scatter(zeros(v[0].sizes(), v.grad(0)), v[1], v.grad(0))}; },
   });
-  ops.add(local_scalar, {
+  ops.add({
       .schema = "_local_scalar_dense(Tensor self) -> Scalar",
       .meta = number_meta,
       .kernel = read_number,

@@ -130,7 +130,7 @@ void register_matmul(Registry& ops) {
   ops.add(matmul, {
       .schema = "matmul(Tensor self, Tensor other) -> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) -> Results { return {{CallArg(multiplied(b[0], b[1], b))}}; },
+      .decompose = [](Build& b) -> Results { return one(multiplied(b[0], b[1], b)); },
   });
   ops.add(linear, {
       .schema = "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
@@ -145,10 +145,10 @@ void register_matmul(Registry& ops) {
           Sizes rows(std::span<const SymInt>(x.sizes().begin(), x.rank() - 1));
           Tensor flat = x.rank() == 2 ? x : Tensor(reshape(x, Sizes{count(rows), k}));
           Tensor y = addmm(b[2], flat, transposed(w));
-          return x.rank() == 2 ? Results{{CallArg(y)}} : view(y, sizes);
+          return x.rank() == 2 ? one(y) : view(y, sizes);
         }
         Tensor y = multiplied(x, w.rank() == 2 ? transposed(w) : w, b);
-        return {{CallArg(b.given(2) ? y + b[2] : y)}};
+        return one(b.given(2) ? y + b[2] : y);
       },
   });
 }

@@ -14,7 +14,7 @@
 namespace tenon {
 
 Handle native_layer_norm, native_group_norm;
-static Handle layer_norm_backward, group_norm_backward, rms_norm;
+static Handle layer_norm_backward, group_norm_backward;
 
 DType statistics_dtype(const ArgsView& call, size_t input, std::initializer_list<size_t> parameters) {
   DType own = call.meta(input).dtype;
@@ -35,7 +35,7 @@ Sizes normalised_strides(const TensorMeta& input) {
   return contiguous_strides(input.sizes);
 }
 
-bool masked_in(const ArgsView& call, size_t mask, size_t result) {
+static bool masked_in(const ArgsView& call, size_t mask, size_t result) {
   auto* flags = call.arg(mask).get<std::vector<bool>>();
   call.require(flags && result < flags->size(), "output_mask: expected a list of flags, got ",
                describe(call.arg(mask)));
@@ -247,8 +247,6 @@ Tensor statistics_gradient(const Vjp& v) {
   return total ? Tensor(reshape(total, v[0].sizes())) : none;
 }
 
-Results only(const Tensor& t) { return {{CallArg(t)}}; }
-
 double machine_epsilon(DType dtype) {
   return dtype == DType::f64 ? std::numeric_limits<double>::epsilon()
                              : static_cast<double>(std::numeric_limits<float>::epsilon());
@@ -285,7 +283,7 @@ void register_norm(Registry& ops) {
                 "eps=1.0000000000000001e-05, bool cudnn_enable=True) -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) -> Results {
-        return only(native_layer_norm(b[0], b.arg(1), b.arg(2), b.arg(3), b.arg(4))[0]);
+        return one(native_layer_norm(b[0], b.arg(1), b.arg(2), b.arg(3), b.arg(4))[0]);
       },
   });
   ops.add(native_layer_norm, {
@@ -323,13 +321,11 @@ void register_norm(Registry& ops) {
       },
       .lower = lower_layer_norm_gradient,
   });
-  ops.add(
-      rms_norm,
-      {
-          .schema = "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
-          .kind = Kind::composite,
-          .decompose = [](Build& b) { return only(rms_normalised(b, b[2]).first); },
-      });
+  ops.add({
+      .schema = "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return one(rms_normalised(b, b[2]).first); },
+  });
   ops.add({
       .schema = "_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)",
       .kind = Kind::composite,
@@ -349,7 +345,7 @@ void register_norm(Registry& ops) {
         if (normalised_strides(x.meta()) != x.strides()) x = contiguous(x);
         SymInt area = 1;
         for (size_t i = 2; i < x.rank(); ++i) area = area * x.sizes()[i];
-        return only(native_group_norm(x, b.arg(2), b.arg(3), x.size(0), x.size(1), area, b.arg(1), b.arg(4))[0]);
+        return one(native_group_norm(x, b.arg(2), b.arg(3), x.size(0), x.size(1), area, b.arg(1), b.arg(4))[0]);
       },
   });
   ops.add(native_group_norm, {
@@ -403,18 +399,18 @@ void register_norm(Registry& ops) {
             Tensor norms =
                 norm_except(to(x, computable(x.dtype())), b.number(1), static_cast<int64_t>(b.dim(2, x.rank())));
             Tensor factor = where(gt(norms, b.arg(3)), mul(reciprocal(norms + 1e-7), b.arg(3)), 1.0);
-            return only(x * to(factor, x.dtype()));
+            return one(x * to(factor, x.dtype()));
           },
   });
   ops.add({
       .schema = "norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) { return only(norm_except(b[0], b.number(1), b.constant(2))); },
+      .decompose = [](Build& b) { return one(norm_except(b[0], b.number(1), b.constant(2))); },
   });
   ops.add({
       .schema = "_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) { return only(b[0] * (b[1] / norm_except(b[0], 2, b.constant(2)))); },
+      .decompose = [](Build& b) { return one(b[0] * (b[1] / norm_except(b[0], 2, b.constant(2)))); },
   });
   ops.add({
       .schema = "_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)",

@@ -12,6 +12,5 @@ DType statistics_dtype(const ArgsView& call, size_t input, std::initializer_list
 Sizes normalised_strides(const TensorMeta& input);
 /// Three results of which the mask (an argument) leaves some out.
 Metas masked_metas(const ArgsView& call, size_t mask, std::initializer_list<TensorMeta> metas);
-bool masked_in(const ArgsView& call, size_t mask, size_t result);
 
 }  // namespace tenon

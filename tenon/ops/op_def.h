@@ -25,6 +25,8 @@ TensorMeta like(const TensorMeta& meta, Sizes sizes, DType dtype);
 struct Build : ArgsView {
   using ArgsView::ArgsView;
 };
+inline Results one(Tensor result) { return {{CallArg(std::move(result))}}; }
+inline Results many(std::vector<Tensor> results) { return {{CallArg(std::move(results))}}; }   // a list
 /// The gradient of a call: grad(i) is the cotangent of result i (none where nothing arrives), out(i) the result itself.
 struct Vjp : ArgsView {
   std::span<const Tensor> grads, outs;
@@ -76,6 +78,7 @@ struct OpDef {
   const char* schema = nullptr;
   Kind kind = Kind::general;
   Traits traits = {};
+  Notation notation = {};             // symbolic: the expressions it computes, Python's sign for it
   MetaRule meta = nullptr;
   ScalarRule scalar = nullptr;        // pointwise
   LowerRule lower = nullptr;          // reduction, general

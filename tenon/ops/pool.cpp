@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "tenon/ops/index.h"
 #include "tenon/ops/known.h"
 #include "tenon/ops/layout.h"
 #include "tenon/ops/reduce.h"
@@ -14,13 +15,12 @@ Handle max_pool2d_with_indices, max_pool3d_with_indices, avg_pool2d, adaptive_av
 static Handle max_pool2d_backward, max_pool3d_backward, avg_pool3d, avg_pool2d_backward, avg_pool3d_backward;
 
 Tensor picked(const Tensor& x, const Tensor& indices, size_t space) {
-  static const Op& gather = *registry().find("aten::gather");
   auto flattened = [&](const Tensor& t) -> Tensor {
     Sizes sizes(std::span<const SymInt>(t.sizes().begin(), t.rank() - space));
     sizes.push_back(count(Sizes(std::span<const SymInt>(t.sizes().end() - space, space))));
     return reshape(t, sizes);
   };
-  Tensor taken = call_op(gather, {flattened(x), -1, flattened(indices), false});
+  Tensor taken = gather(flattened(x), -1, flattened(indices));
   return view(taken, indices.sizes());
 }
 
@@ -28,6 +28,75 @@ namespace {
 
 using loop::Compute;
 using loop::Expr;
+
+// The least value of a compute type: what an element outside the image counts as.
+Expr lowest(Lower& l, Compute type) {
+  if (type == Compute::i64) return loop::constant(l.program.arena, std::numeric_limits<int64_t>::min(), type);
+  return l.constant(-std::numeric_limits<double>::infinity(), type);
+}
+
+// The position of an image element within its plane.
+Expr flat(Lower& l, Ref x, const Index& at, size_t space) {
+  size_t first = at.size() - space;
+  Expr out = at[first];
+  for (size_t k = 1; k < space; ++k) out = out * l.extent(x.size(first + k)) + at[first + k];
+  return out;
+}
+
+Expr row_major(Lower& l, const Index& r, const Sizes& extents) {
+  Expr out = r[0];
+  for (size_t k = 1; k < r.size(); ++k) out = out * l.extent(extents[k]) + r[k];
+  return out;
+}
+
+}  // namespace
+
+void lower_largest(Lower& l, Ref x, size_t space, const Sizes& extents,
+                   const std::function<PoolElement(const Index&, const Index&)>& place) {
+  bool indexed = l.outs() > 1;
+  Sizes domain = l.out().sizes();
+  l.stage(domain, [&](const Index& i) {
+    Compute type = loop::compute_of(x.dtype());
+    auto element = [&](const Index& r) {
+      PoolElement p = place(i, r);
+      return x.at_if(p.inside, p.at, lowest(l, type));
+    };
+    l.store(l.out(0), i, l.reduce(loop::Combine::max, extents, element));
+    if (!indexed) return;
+    Expr best = l.reduce(loop::Combine::argmax, extents, element);
+    if (type != Compute::i64) {
+      Expr last_nan = l.reduce(loop::Combine::max, extents, [&](const Index& r) {
+        return loop::select(is_nan(element(r)), row_major(l, r, extents), l.constant(-1, Compute::i64));
+      });
+      best = loop::select(last_nan >= 0, last_nan, best);
+    }
+    Index r(extents.size(), Expr(0));
+    for (size_t k = extents.size(); k-- > 0;) {
+      r[k] = call(loop::Fn::remainder, best, l.extent(extents[k]));
+      best = call(loop::Fn::floor_div, best, l.extent(extents[k]));
+    }
+    l.store(l.out(1), i, flat(l, x, place(i, r).at, space));
+  });
+}
+
+void lower_unpool(Lower& l, Ref indices, size_t space, loop::Mode mode) {
+  Ref grad = l[0], out = l.out();
+  DType compute = computable(out.dtype());
+  Ref target = compute == out.dtype() ? out : l.temporary(compute, Sizes(out.sizes()));
+  l.fill(target, l.constant(0, loop::compute_of(compute)));
+  l.stage(Sizes(grad.sizes()), [&](const Index& i) {
+    Expr rest = indices.at(i);
+    Index to = i;
+    for (size_t k = i.size(); k-- > i.size() - space;) {
+      to[k] = k == i.size() - space ? rest : call(loop::Fn::remainder, rest, l.extent(out.size(k)));
+      rest = call(loop::Fn::floor_div, rest, l.extent(out.size(k)));
+    }
+    l.store(target, to, grad.at(i), mode);
+  });
+  if (target.id != out.id) l.copy(target, out);
+}
+
+namespace {
 
 // Windows of a pool over the last `space` dimensions.
 struct Windows {
@@ -77,21 +146,9 @@ Sizes pooled_sizes(const ArgsView& m, const TensorMeta& x, const Windows& w) {
   return out;
 }
 
-// The least value of a compute type: what an element outside the image counts as.
-Expr lowest(Lower& l, Compute type) {
-  if (type == Compute::i64) return loop::constant(l.program.arena, std::numeric_limits<int64_t>::min(), type);
-  return l.constant(-std::numeric_limits<double>::infinity(), type);
-}
-
-// A window of the result at `i`, element `r` of it: where in the image, and whether that is inside.
-struct Place {
-  Index at;
-  Expr inside;
-};
-
-Place max_place(Lower& l, Ref x, const Windows& w, const Index& i, const Index& r) {
+PoolElement max_place(Lower& l, Ref x, const Windows& w, const Index& i, const Index& r) {
   size_t first = i.size() - w.space;
-  Place p{i, loop::constant(l.program.arena, 1.0, Compute::boolean)};
+  PoolElement p{i, loop::constant(l.program.arena, 1.0, Compute::boolean)};
   for (size_t k = 0; k < w.space; ++k) {
     Expr corner = i[first + k] * l.extent(w.stride[k]) - l.extent(w.padding[k]), step = l.extent(w.dilation[k]);
     // The first element that is inside comes first, so that it wins where all are equal.
@@ -103,49 +160,6 @@ Place max_place(Lower& l, Ref x, const Windows& w, const Index& i, const Index& 
     p.at[first + k] = at;
   }
   return p;
-}
-
-// The position of an image element within its plane.
-Expr flat(Lower& l, Ref x, const Index& at, size_t space) {
-  size_t first = at.size() - space;
-  Expr out = at[first];
-  for (size_t k = 1; k < space; ++k) out = out * l.extent(x.size(first + k)) + at[first + k];
-  return out;
-}
-
-Expr row_major(Lower& l, const Index& r, const Sizes& extents) {
-  Expr out = r[0];
-  for (size_t k = 1; k < r.size(); ++k) out = out * l.extent(extents[k]) + r[k];
-  return out;
-}
-
-// The largest element of each window and, where wanted, its place in the plane. Of several NaN the last one counts.
-void lower_largest(Lower& l, Ref x, size_t space, const Sizes& extents,
-                   const std::function<Place(const Index&, const Index&)>& place) {
-  bool indexed = l.outs() > 1;
-  Sizes domain = l.out().sizes();
-  l.stage(domain, [&](const Index& i) {
-    Compute type = loop::compute_of(x.dtype());
-    auto element = [&](const Index& r) {
-      Place p = place(i, r);
-      return x.at_if(p.inside, p.at, lowest(l, type));
-    };
-    l.store(l.out(0), i, l.reduce(loop::Combine::max, extents, element));
-    if (!indexed) return;
-    Expr best = l.reduce(loop::Combine::argmax, extents, element);
-    if (type != Compute::i64) {
-      Expr last_nan = l.reduce(loop::Combine::max, extents, [&](const Index& r) {
-        return loop::select(is_nan(element(r)), row_major(l, r, extents), l.constant(-1, Compute::i64));
-      });
-      best = loop::select(last_nan >= 0, last_nan, best);
-    }
-    Index r(extents.size(), Expr(0));
-    for (size_t k = extents.size(); k-- > 0;) {
-      r[k] = call(loop::Fn::remainder, best, l.extent(extents[k]));
-      best = call(loop::Fn::floor_div, best, l.extent(extents[k]));
-    }
-    l.store(l.out(1), i, flat(l, x, place(i, r).at, space));
-  });
 }
 
 void lower_max_pool(Lower& l, size_t space) {
@@ -168,24 +182,6 @@ Metas max_pool_meta(MetaCall& m, size_t space, bool indexed) {
   TensorMeta indices = out;
   indices.dtype = DType::i64;
   return {BasicArg<TensorMeta>(out), BasicArg<TensorMeta>(indices)};
-}
-
-// Adds each element of grad_output to the place its index names.
-void lower_unpool(Lower& l, Ref indices, size_t space, loop::Mode mode = loop::Mode::add) {
-  Ref grad = l[0], out = l.out();
-  DType compute = computable(out.dtype());
-  Ref target = compute == out.dtype() ? out : l.temporary(compute, Sizes(out.sizes()));
-  l.fill(target, l.constant(0, loop::compute_of(compute)));
-  l.stage(Sizes(grad.sizes()), [&](const Index& i) {
-    Expr rest = indices.at(i);
-    Index to = i;
-    for (size_t k = i.size(); k-- > i.size() - space;) {
-      to[k] = k == i.size() - space ? rest : call(loop::Fn::remainder, rest, l.extent(out.size(k)));
-      rest = call(loop::Fn::floor_div, rest, l.extent(out.size(k)));
-    }
-    l.store(target, to, grad.at(i), mode);
-  });
-  if (target.id != out.id) l.copy(target, out);
 }
 
 Metas unpooled_meta(MetaCall& m, size_t space) {
@@ -222,9 +218,9 @@ Expr divisor(Lower& l, const Windows& w, const Sizes& image, const Index& i, boo
   return max(out, l.extent(1));
 }
 
-Place average_place(Lower& l, const Windows& w, const Sizes& image, const Index& i, const Index& r) {
+PoolElement average_place(Lower& l, const Windows& w, const Sizes& image, const Index& i, const Index& r) {
   size_t first = i.size() - w.space;
-  Place p{i, loop::constant(l.program.arena, 1.0, Compute::boolean)};
+  PoolElement p{i, loop::constant(l.program.arena, 1.0, Compute::boolean)};
   for (size_t k = 0; k < w.space; ++k) {
     Span s = average_span(l, w, k, image[first + k], i[first + k]);
     Expr at = s.corner + r[k];
@@ -241,7 +237,7 @@ void lower_average(Lower& l, size_t space) {
   Compute type = loop::compute_of(x.dtype());
   l.tensor([&](const Index& i) {
     Expr total = l.sum(w.kernel, [&](const Index& r) {
-      Place p = average_place(l, w, image, i, r);
+      PoolElement p = average_place(l, w, image, i, r);
       return x.at_if(p.inside, p.at, 0);
     });
     return total / cast(divisor(l, w, image, i, l.flag(5), 6), type);
@@ -258,7 +254,7 @@ void lower_average_backward(Lower& l, size_t space) {
   for (SymInt k : w.kernel) domain.push_back(k);
   l.stage(domain, [&](const Index& all) {
     Index i = all.drop_last(space), r = all.drop_first(i.size());
-    Place p = average_place(l, w, image, i, r);
+    PoolElement p = average_place(l, w, image, i, r);
     Expr share = grad.at(i) / cast(divisor(l, w, image, i, l.flag(6), 7), loop::compute_of(compute));
     l.store_if(p.inside, target, p.at, share, loop::Mode::add);
   });

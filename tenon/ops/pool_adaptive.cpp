@@ -96,57 +96,13 @@ void lower_average_backward(Lower& l, size_t space) {
   if (target.id != to.id) l.copy(target, to);
 }
 
-void lower_largest(Lower& l, size_t space) {
+void lower_largest_adaptive(Lower& l, size_t space) {
   Ref x = l[0];
-  Sizes image = x.sizes(), out = l.out().sizes(), reach = extents(image, out, space);
-  Compute type = loop::compute_of(x.dtype());
-  Expr low = type == Compute::i64 ? loop::constant(l.program.arena, std::numeric_limits<int64_t>::min(), type)
-                                  : l.constant(-std::numeric_limits<double>::infinity(), type);
-  l.stage(out, [&](const Index& i) {
-    auto element = [&](const Index& r) {
-      Window w = window(l, image, out, space, i, r);
-      return x.at_if(w.inside, w.at, low);
-    };
-    auto flat = [&](const Index& r) {  // the place in the plane
-      Window w = window(l, image, out, space, i, r);
-      Expr at = l.extent(0);
-      for (size_t d = i.size() - space; d < i.size(); ++d) at = at * l.extent(image[d]) + w.at[d];
-      return at;
-    };
-    l.store(l.out(0), i, l.reduce(loop::Combine::max, reach, element));
-    Expr best = l.reduce(loop::Combine::argmax, reach, element);
-    Index r(space, Expr(0));
-    for (size_t k = space; k-- > 0;) {
-      r[k] = call(loop::Fn::remainder, best, l.extent(reach[k]));
-      best = call(loop::Fn::floor_div, best, l.extent(reach[k]));
-    }
-    Expr place = flat(r);
-    if (type != Compute::i64) {  // of several NaN the last one counts
-      Expr last_nan = l.reduce(loop::Combine::max, reach, [&](const Index& r) {
-        return loop::select(is_nan(element(r)), flat(r), l.constant(-1, Compute::i64));
-      });
-      place = loop::select(last_nan >= 0, last_nan, place);
-    }
-    l.store(l.out(1), i, place);
+  Sizes image = x.sizes(), out = l.out().sizes();
+  lower_largest(l, x, space, extents(image, out, space), [&](const Index& i, const Index& r) {
+    Window w = window(l, image, out, space, i, r);
+    return PoolElement{w.at, w.inside};
   });
-}
-
-// In one plane, by the indices of a max pool: backward of adaptive_max_pool is that of max_pool.
-void lower_unpool(Lower& l, size_t space) {
-  Ref grad = l[0], indices = l[2], out = l.out();
-  DType compute = computable(out.dtype());
-  Ref target = compute == out.dtype() ? out : l.temporary(compute, Sizes(out.sizes()));
-  l.fill(target, l.constant(0, loop::compute_of(compute)));
-  l.stage(Sizes(grad.sizes()), [&](const Index& i) {
-    Expr rest = indices.at(i);
-    Index to = i;
-    for (size_t k = i.size(); k-- > i.size() - space;) {
-      to[k] = k == i.size() - space ? rest : call(loop::Fn::remainder, rest, l.extent(out.size(k)));
-      rest = call(loop::Fn::floor_div, rest, l.extent(out.size(k)));
-    }
-    l.store(target, to, grad.at(i), loop::Mode::add);
-  });
-  if (target.id != out.id) l.copy(target, out);
 }
 
 // The average of whole planes is a mean; its result keeps the channels where they were.
@@ -200,12 +156,12 @@ void register_pool_adaptive(Registry& ops) {
                       indices.dtype = DType::i64;                                                                     \
                       return {BasicArg<TensorMeta>(out), BasicArg<TensorMeta>(indices)};                              \
                     },                                                                                                \
-                    .lower = [](Lower& l) { lower_largest(l, space); },                                               \
+                    .lower = [](Lower& l) { lower_largest_adaptive(l, space); },                                      \
                     .vjp = [](Vjp& v) -> Grads { return {largest_backward(v.grad(0), v[0], v.out(1))}; }});           \
   ops.add(largest_backward,                                                                                           \
           {.schema = "adaptive_max_pool" n "_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",    \
            .meta = [](MetaCall& m) -> Metas { return max_format(m.meta(1), m.meta(1).sizes); },                       \
-           .lower = [](Lower& l) { lower_unpool(l, space); },                                                         \
+           .lower = [](Lower& l) { lower_unpool(l, l[2], space); },                                                   \
            .vjp = [](Vjp& v) -> Grads { return {picked(v.grad(0), v[2], space)}; }})
   TENON_ADAPTIVE("2d", 2, average2d, average2d_backward, formatted_like, max2d, max2d_backward, formatted_like);
   TENON_ADAPTIVE("3d", 3, average3d, average3d_backward, like, max3d, max3d_backward, like);

@@ -15,11 +15,9 @@
 
 namespace tenon {
 
-static Handle baddbmm, addmv, addr, mv, dot, outer, tensordot;
+static Handle dot, outer, tensordot;
 
 namespace {
-
-Results one(Tensor t) { return {{CallArg(std::move(t))}}; }
 
 // Numbers meet integers as integers, truth values as truth.
 Tensor scaled(const Tensor& x, const ArgsView& call, size_t by) {
@@ -330,21 +328,18 @@ Results kron(Build& b) {
 }  // namespace
 
 void register_products(Registry& ops) {
-  ops.add(
-      baddbmm,
-      {
-          .schema = "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-          .kind = Kind::composite,
-          .decompose =
-              [](Build& b) {
-                Tensor product = bmm(b[1], b[2]);
-                b.require(b[0].dtype() == product.dtype(), "expected tensors of one dtype, got ", b[0].meta(), " and ",
-                          product.meta());
-                Sizes sizes = broadcast(b[0].sizes(), product.sizes(), b);
-                b.require(sizes.size() == 3, "expected self to broadcast to ", product.sizes(), ", got ", b[0].meta());
-                return one(combined(b, b[0], product));
-              },
-      });
+  ops.add({
+      .schema = "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) {
+        Tensor product = bmm(b[1], b[2]);
+        b.require(b[0].dtype() == product.dtype(), "expected tensors of one dtype, got ", b[0].meta(), " and ",
+                  product.meta());
+        Sizes sizes = broadcast(b[0].sizes(), product.sizes(), b);
+        b.require(sizes.size() == 3, "expected self to broadcast to ", product.sizes(), ", got ", b[0].meta());
+        return one(combined(b, b[0], product));
+      },
+  });
   ops.add({
       .schema = "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
       .kind = Kind::composite,
@@ -353,7 +348,7 @@ void register_products(Registry& ops) {
             return one(combined(b, b[0], sum(bmm(b[1], b[2]), Sizes{0}, false, kw("dtype", b[1].dtype()))));
           },
   });
-  ops.add(mv, {
+  ops.add({
       .schema = "mv(Tensor self, Tensor vec) -> Tensor",
       .kind = Kind::composite,
       .decompose =
@@ -362,7 +357,7 @@ void register_products(Registry& ops) {
             return squeeze_dim(mm(b[0], unsqueeze(b[1], 1)), 1);
           },
   });
-  ops.add(addmv, {
+  ops.add({
       .schema = "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
       .kind = Kind::composite,
       .decompose =
@@ -400,7 +395,7 @@ void register_products(Registry& ops) {
       .kind = Kind::composite,
       .decompose = [](Build& b) { return outer(b[0], b[1]); },
   });
-  ops.add(addr, {
+  ops.add({
       .schema = "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
       .kind = Kind::composite,
       .decompose =

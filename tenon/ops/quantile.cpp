@@ -54,7 +54,7 @@ Results quantiles(Build& b, const Tensor& q, bool ignore_nan) {
       for (size_t i = 0; i < rank; ++i) values = unsqueeze(values, -1);
     else values = unsqueeze(values, dim + extra);
   }
-  return {{CallArg(values)}};
+  return one(values);
 }
 
 Tensor number(Build& b) {

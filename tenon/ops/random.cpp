@@ -152,13 +152,13 @@ void register_random(Registry& ops) {
       .schema = "rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
       .kind = Kind::composite,
       .traits = {.random = true},
-      .decompose = [](Build& b) -> Results { return {{CallArg(drawn(random_uniform, b.ints(0), b.dtype(1).value_or(DType::f32)))}}; },
+      .decompose = [](Build& b) -> Results { return one(drawn(random_uniform, b.ints(0), b.dtype(1).value_or(DType::f32))); },
   });
   ops.add(randn, {
       .schema = "randn(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
       .kind = Kind::composite,
       .traits = {.random = true},
-      .decompose = [](Build& b) -> Results { return {{CallArg(drawn(random_normal, b.ints(0), b.dtype(1).value_or(DType::f32)))}}; },
+      .decompose = [](Build& b) -> Results { return one(drawn(random_normal, b.ints(0), b.dtype(1).value_or(DType::f32))); },
   });
   ops.add({
       .schema = "randint(SymInt high, SymInt[] size, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",

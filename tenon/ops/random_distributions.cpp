@@ -23,8 +23,6 @@ namespace {
 
 using Draw = std::function<Tensor(const Sizes&)>;
 
-Results one(Tensor t) { return {{CallArg(std::move(t))}}; }
-
 Draw drawing(const Handle& draw, DType dtype) {
   return [&draw, dtype](const Sizes& sizes) -> Tensor {
     int64_t stream = 0;

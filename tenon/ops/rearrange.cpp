@@ -4,6 +4,7 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
+#include "tenon/ops/index.h"
 #include "tenon/ops/infer.h"
 #include "tenon/ops/known.h"
 #include "tenon/ops/reduce.h"
@@ -13,8 +14,8 @@
 
 namespace tenon {
 
-Handle flip, repeat;
-static Handle roll, unfold_backward, im2col, col2im;
+Handle flip, repeat, repeat_interleave_int, roll, unfold_backward;
+static Handle im2col, col2im;
 
 namespace {
 
@@ -297,15 +298,12 @@ Results combined_elements(Build& b) {
   if (r == 0) return full(Sizes{0}, 0, kw("dtype", x.dtype()));
   int64_t n = x.size(0).as_int(), top = again ? n + r - 1 : n, total = 1;
   for (int64_t i = 0; i < r; ++i) total = top - i <= 0 ? 0 : sym::checked_mul(total, top - i) / (i + 1);
-  static const Op& meshgrid = *registry().find("aten::meshgrid");
-  static const Op& nonzero_static = *registry().find("aten::nonzero_static");
-  static const Op& take = *registry().find("aten::take");
   Tensor places = arange(0, n, 1);
-  std::vector<Tensor> grids = call_op(meshgrid, {std::vector<Tensor>(static_cast<size_t>(r), places)}).list();
+  std::vector<Tensor> grids = meshgrid(std::vector<Tensor>(static_cast<size_t>(r), places)).list();
   Tensor ascending = ge(grids[0], 0);
   for (size_t i = 1; i < grids.size(); ++i)
     ascending = logical_and(ascending, again ? le(grids[i - 1], grids[i]) : lt(grids[i - 1], grids[i]));
-  return call_op(take, {x, Tensor(call_op(nonzero_static, {ascending, total, -1}))});
+  return take(x, nonzero_static(ascending, kw("size", total)));
 }
 
 // view_copy and its kin: the view of the same name, copied.
@@ -318,7 +316,7 @@ Results copied_view(Build& b) {
   if (!op->schema.returns[0].type.list) return clone(r, MemoryFormat::contiguous);
   std::vector<Tensor> out;
   for (const Tensor& t : r.list()) out.push_back(clone(t, MemoryFormat::contiguous));
-  return {{CallArg(std::move(out))}};
+  return many(std::move(out));
 }
 
 }  // namespace
@@ -333,13 +331,13 @@ void register_rearrange(Registry& ops) {
   ops.add({
       .schema = "tile(Tensor self, SymInt[] dims) -> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) -> Results { return {{CallArg(repeated(b[0], b.ints(1)))}}; },
+      .decompose = [](Build& b) -> Results { return one(repeated(b[0], b.ints(1))); },
   });
-  ops.add({
+  ops.add(repeat_interleave_int, {
       .schema = "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) "
                 "-> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) -> Results { return {{CallArg(interleaved(b[0], b.integer(1), b.arg(2), b))}}; },
+      .decompose = [](Build& b) -> Results { return one(interleaved(b[0], b.integer(1), b.arg(2), b)); },
   });
   ops.add(flip, {
       .schema = "flip(Tensor self, int[] dims) -> Tensor",

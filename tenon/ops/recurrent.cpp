@@ -129,7 +129,7 @@ void register_recurrent(Registry& ops) {
       "_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor", \
       .kind = Kind::composite,                                                                                    \
       .decompose = [](Build& b) -> Results {                                                                      \
-        return {{CallArg(cell(b, {b[1], none}, step, count).h)}};                                                 \
+        return one(cell(b, {b[1], none}, step, count).h);                                                         \
       },                                                                                                          \
   })
   TENON_CELL("gru", gru_step, 3);

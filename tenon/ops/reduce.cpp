@@ -13,7 +13,7 @@
 
 namespace tenon {
 
-Handle sum, sum_all, mean, mean_all, amax, amin, any_dim, all_dim, prod, count_nonzero, argmax;
+Handle sum, sum_all, mean, mean_all, amax, amin, any, any_dim, all, all_dim, prod, count_nonzero, argmax;
 
 Sizes reduced_sizes(const Sizes& sizes, std::span<const size_t> dims, bool keepdim) {
   Sizes out;
@@ -256,7 +256,7 @@ void register_reduce(Registry& ops) {
       .lower = [](Lower& l) { lower_sum(l, 1, 2, true); },
       .vjp = [](Vjp& v) { return spread(v, true, true); },
   });
-  ops.add({
+  ops.add(any, {
       .schema = "any(Tensor self) -> Tensor",
       .kind = Kind::reduction,
       .meta = [](MetaCall& m) { return logical_meta(m, -1, -1); },
@@ -274,7 +274,7 @@ void register_reduce(Registry& ops) {
       .meta = logical_list_meta,
       .lower = [](Lower& l) { lower_logical_list(l, loop::Combine::any); },
   });
-  ops.add({
+  ops.add(all, {
       .schema = "all(Tensor self) -> Tensor",
       .kind = Kind::reduction,
       .meta = [](MetaCall& m) { return logical_meta(m, -1, -1); },

@@ -4,7 +4,7 @@
 
 namespace tenon {
 
-extern Handle sum, sum_all, mean, mean_all, amax, amin, any_dim, all_dim, prod, count_nonzero, argmax;
+extern Handle sum, sum_all, mean, mean_all, amax, amin, any, any_dim, all, all_dim, prod, count_nonzero, argmax;
 
 /// Sizes left when dims are reduced: 1 with keepdim, gone without.
 Sizes reduced_sizes(const Sizes& sizes, std::span<const size_t> dims, bool keepdim);

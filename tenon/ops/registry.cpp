@@ -16,7 +16,8 @@ std::string target_of(const Schema& schema, const OpDef* def) {
 // aten::add.Tensor from any spelling: torch.ops.aten.add.Tensor, aten.add.Tensor, aten::add.Tensor.
 std::string canonical(std::string_view name) {
   if (starts_with(name, "torch.ops.")) name.remove_prefix(10);
-  else if (name.find("::") != std::string_view::npos || starts_with(name, "_operator.") || starts_with(name, "torch.") || starts_with(name, "math.")) {
+  else if (name.find("::") != std::string_view::npos || starts_with(name, "_operator.") || starts_with(name, "torch.") || starts_with(name, "math.") ||
+           starts_with(name, "builtins.")) {
     std::string out(name);
     if (ends_with(out, ".default")) out.resize(out.size() - 8);
     return out;
@@ -50,11 +51,13 @@ const Op* Registry::insert(OpDef def) const {
   }
   op.kind = def.kind;
   op.traits = def.traits;
+  op.notation = def.notation;
   op.def = &kept;
   op.target = target_of(op.schema, &kept);
   ops_.push_back(std::move(op));
   const Op* made = &ops_.back();
   expect(by_name_.emplace(made->schema.name, made).second, made->schema.name, " is registered twice");
+  if (def.kind == Kind::symbolic || def.traits.measures != Measure::none) of_numbers_.push_back(made);
   if (def.kind != Kind::symbolic) by_base_[text(made->schema.space(), "::", made->schema.base())].push_back(made);
   return made;
 }
@@ -91,6 +94,13 @@ const Op* Registry::find(std::string_view name) const {
   if (auto it = by_name_.find(key); it != by_name_.end()) return it->second;
   if (const Op* op = derive_in_place(key)) return op;
   return derive_out(key);
+}
+
+const Op& Registry::in_place_form(const Op& functional) const {
+  const Schema& s = functional.schema;
+  const Op* op = find(text(s.space(), "::", s.base(), "_.", s.overload()));
+  expect(op != nullptr, functional.name(), " has no in-place form");
+  return *op;
 }
 
 // add_.Tensor(Tensor(a!) self, ...) -> Tensor(a!): what add.Tensor computes, written to self.
@@ -155,6 +165,19 @@ const Op* Registry::derive_out(const std::string& name) const {
   op.target = target_of(op.schema, op.def);
   ops_.push_back(std::move(op));
   return by_name_[name] = &ops_.back();
+}
+
+const Op* Registry::computing(sym::Expr e) const {
+  const Op* found = nullptr;
+  for (const Op* op : of_numbers_)
+    if (op->notation.computes(e) && (!found || op->notation.last)) found = op;   // sqrt rather than pow
+  return found;
+}
+
+const Op* Registry::measuring(Measure what) const {
+  for (const Op* op : of_numbers_)
+    if (op->traits.measures == what) return op;
+  return nullptr;
 }
 
 const Op& Registry::for_numbers(const Op& op, std::span<const CallArg> args) const {

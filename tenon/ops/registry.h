@@ -21,7 +21,11 @@ class Registry : public OpTable {
   void in_place(const Handle& functional, const char* schema);
 
   const Op* find(std::string_view name) const override;
+  /// The op that writes what this one computes to its first argument: copy_ for copy.
+  const Op& in_place_form(const Op& functional) const;
   const Op* unknown(std::string_view target, const std::vector<std::string>& arg_names, size_t results) const override;
+  const Op* computing(sym::Expr e) const override;
+  const Op* measuring(Measure what) const override;
   /// The overload to call where numbers stand in slots for tensors: eq.Scalar for eq.Tensor(x, 1). The op itself where it takes
   /// them, or where there is none.
   const Op& for_numbers(const Op& op, std::span<const CallArg> args) const;
@@ -36,6 +40,7 @@ class Registry : public OpTable {
   mutable std::mutex mutex_;
   mutable std::deque<OpDef> defs_;
   mutable std::deque<Op> ops_;
+  mutable std::vector<const Op*> of_numbers_;   // symbolic ops, and those that measure tensors
   mutable std::unordered_map<std::string, const Op*> by_name_;
   mutable std::unordered_map<std::string, std::vector<const Op*>> by_base_;   // aten::add -> its overloads
 };

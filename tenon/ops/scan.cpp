@@ -116,7 +116,7 @@ void register_scan(Registry& ops) {
       .schema = "cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) -> Results {
-        return {{CallArg(cumprod_gradient(b[0], b[1], b.constant(2), b[3]))}};
+        return one(cumprod_gradient(b[0], b[1], b.constant(2), b[3]));
       },
   });
   ops.add({
@@ -161,7 +161,7 @@ void register_scan(Registry& ops) {
         SymInt size = x.size(dim);
         if (size.is_int() && n > size.as_int()) n = std::max<int64_t>(size.as_int(), 1);
         for (int64_t i = 0; i < n; ++i) x = difference(x, dim);
-        return {{CallArg(x)}};
+        return one(x);
       },
   });
 }

@@ -4,9 +4,6 @@
 
 namespace tenon {
 
-extern Handle cat, stack, flip, repeat, constant_pad_nd, narrow, flatten, movedim, diag_embed;
-
-/// The tensors with unit dims put in front (or around), as hstack and its kin want them.
-Tensor at_least(const Tensor& x, size_t rank);
+extern Handle cat, stack, flip, repeat, repeat_interleave_int, roll, broadcast_tensors, meshgrid, constant_pad_nd, narrow, flatten, movedim, diag_embed;
 
 }  // namespace tenon

@@ -9,7 +9,7 @@
 
 namespace tenon {
 
-Handle softmax, log_softmax;
+Handle softmax, log_softmax, safe_softmax;
 static Handle softmax_of, log_softmax_of, softmax_backward, log_softmax_backward;
 
 namespace {
@@ -137,7 +137,7 @@ void register_softmax(Registry& ops) {
                 v.needs(1) ? Grad(-gg * p * Tensor(sum(g, v.arg(2), true))) : Grad()};
       },
   });
-  ops.add({
+  ops.add(safe_softmax, {
       .schema = "_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
       .kind = Kind::composite,
       .decompose =

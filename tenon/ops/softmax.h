@@ -4,6 +4,6 @@
 
 namespace tenon {
 
-extern Handle softmax, log_softmax;
+extern Handle softmax, log_softmax, safe_softmax;
 
 }  // namespace tenon

@@ -144,7 +144,7 @@ Results median_of_all(Build& b, const Handle& median) {
     return full(Sizes{}, std::numeric_limits<double>::quiet_NaN(), kw("dtype", b[0].dtype()),
                 kw("device", b[0].meta().device));
   }
-  return {{CallArg(median(flat(b[0]), 0)[0])}};
+  return one(median(flat(b[0]), 0)[0]);
 }
 
 // Counts in equal bins from lo to hi, both counted in; from the least to the greatest element where lo is hi.
@@ -234,7 +234,7 @@ void register_sort(Registry& ops) {
   ops.add({
       .schema = "argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) -> Results { return {{CallArg(sort(b[0], b.arg(1), b.arg(2))[1])}}; },
+      .decompose = [](Build& b) -> Results { return one(sort(b[0], b.arg(1), b.arg(2))[1]); },
   });
   ops.add({
       .schema = "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
@@ -247,7 +247,7 @@ void register_sort(Registry& ops) {
   ops.add({
       .schema = "msort(Tensor self) -> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) -> Results { return {{CallArg(sort(b[0], 0)[0])}}; },
+      .decompose = [](Build& b) -> Results { return one(sort(b[0], 0)[0]); },
   });
   ops.add(topk, {
       .schema = "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor "

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tenon/ops/convert.h"
 #include "tenon/ops/known.h"
 #include "tenon/ops/registry.h"
 
 namespace tenon {
 
 Handle view, reshape, permute, transpose, expand, slice, select, unsqueeze, squeeze_dim, as_strided, diagonal, unfold, alias, detach, view_dtype,
-    split_with_sizes, unbind, unsafe_view;
+    split_tensor, split_with_sizes, unbind, unsafe_view;
 
 namespace {
 
@@ -114,8 +115,7 @@ void register_view(Registry& ops) {
         Tensor x = b[0];
         Sizes sizes = inferred_sizes(b.ints(1), x.numel(), b);
         if (view_strides(x.sizes(), x.strides(), sizes)) return view(x, sizes);
-        static const Op& clone = *registry().find("aten::clone");
-        return view(call_op(clone, {x, MemoryFormat::contiguous}), sizes);
+        return view(clone(x, MemoryFormat::contiguous), sizes);
       },
   });
   ops.add(permute, {
@@ -272,7 +272,7 @@ void register_view(Registry& ops) {
         return pieces(dim, m.ints(1));
       },
   });
-  ops.add({
+  ops.add(split_tensor, {
       .schema = "split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
       .kind = Kind::view,
       .view = [](MetaCall& m) {

@@ -7,8 +7,8 @@ namespace tenon {
 class Registry;
 void register_view(Registry& ops);
 
-extern Handle view, reshape, permute, transpose, expand, slice, select, unsqueeze, squeeze_dim, as_strided, diagonal, unfold, alias, detach,
-    view_dtype, slice_scatter, select_scatter, diagonal_scatter, as_strided_scatter, split_with_sizes, unbind, unsafe_view;
+extern Handle view, reshape, permute, transpose, expand, slice, select, unsqueeze, squeeze_dim, as_strided, diagonal, unfold, unfold_backward, alias, detach,
+    view_dtype, slice_scatter, select_scatter, diagonal_scatter, as_strided_scatter, split_tensor, split_with_sizes, unbind, unsafe_view;
 
 /// The base with `source` written through one step of a view, as a new value. The base is what the step was applied to.
 Tensor write_through(const step::Step& step, const Tensor& base, const Tensor& source);

@@ -130,9 +130,7 @@ SymInt end_of(const step::Slice& s) { return s.size == SymInt(0) ? s.start : sli
 
 // The sum over windows: what a base element gets from every place it was seen.
 Tensor gather_windows(const step::Unfold& u, const TensorMeta& base, const Tensor& grad) {
-  static const Op* unfold_backward = registry().find("aten::unfold_backward");
-  require(unfold_backward != nullptr, "unfold has no gradient yet");
-  return call_op(*unfold_backward, {grad, base.sizes, static_cast<int64_t>(u.dim), u.size, u.step});
+  return unfold_backward(grad, base.sizes, static_cast<int64_t>(u.dim), u.size, u.step);
 }
 
 // The same for a view by strides: the elements of its gradient, added up at the places they were read from.

@@ -21,7 +21,7 @@ class MetaChecker {
   static bool has_rule(const Op& op) {
     const OpDef* def = op.functional ? op.functional->def : op.def;
     bool tensors = op.kind != Kind::symbolic && op.kind != Kind::structural;
-    return tensors && def && !op.traits.unknown && !op.traits.asserts && !op.traits.of_sizes &&
+    return tensors && def && !op.traits.unknown && !op.traits.asserts && op.traits.measures == Measure::none &&
            (def->meta || def->view || def->scalar || def->decompose);
   }
 

@@ -80,7 +80,7 @@ class Normaliser {
         case Control::scan:
           fail(node.op->target, " is not supported yet: a program with control flow can be shown and converted only");
       }
-      bool on_sizes = node.op->kind == Kind::symbolic || node.op->traits.of_sizes;
+      bool on_sizes = node.op->kind == Kind::symbolic || node.op->traits.measures != Measure::none;
       if (on_sizes || node.op->traits.asserts) {
         if (node.op->traits.asserts && node.op->schema.find("assert_msg") >= 0) assertion(node, from, map);
         continue;  // sizes are expressions now; metadata was checked when the file was read, ranges are in the shape

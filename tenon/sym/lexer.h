@@ -1,4 +1,4 @@
-// Splits the text of an expression into tokens. For parse.cpp only.
+// Splits the text of an expression into tokens. For the parser only.
 #pragma once
 #include <string>
 #include <string_view>

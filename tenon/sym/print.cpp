@@ -78,11 +78,41 @@ enum : int {
   p_atom = 100
 };
 
-class Infix {
+/// What both spellings share: lists, calls and cases, given how one expression is written.
+class Spelling {
  public:
+  virtual ~Spelling() = default;
+  virtual void write(Expr e) = 0;
   std::string out;
 
-  void write(Expr e) {
+ protected:
+  void write_list(std::span<const Expr> items) {
+    for (size_t i = 0; i < items.size(); i++) {
+      if (i) out += ", ";
+      write(items[i]);
+    }
+  }
+
+  void write_call(std::string_view name, std::span<const Expr> args) {
+    out += name;
+    out += '(';
+    write_list(args);
+    out += ')';
+  }
+
+  void write_cases(Expr e, std::string_view pair) {  // Piecewise(pair(value, condition), ...)
+    out += "Piecewise(";
+    for (size_t i = 0; i < e.args().size(); i += 2) {
+      if (i) out += ", ";
+      write_call(pair, e.args().subspan(i, 2));
+    }
+    out += ')';
+  }
+};
+
+class Infix final : public Spelling {
+ public:
+  void write(Expr e) override {
     switch (e.kind()) {
       case Kind::integer: append_integer(out, e.as_int()); return;
       case Kind::rational:
@@ -120,18 +150,7 @@ class Infix {
         return;
       case Kind::eq: write_call("Eq", e.args()); return;
       case Kind::ne: write_call("Ne", e.args()); return;
-      case Kind::piecewise: {
-        out += "Piecewise(";
-        for (size_t i = 0; i < e.args().size(); i += 2) {
-          out += i ? ", (" : "(";
-          write(e.args()[i]);
-          out += ", ";
-          write(e.args()[i + 1]);
-          out += ')';
-        }
-        out += ')';
-        return;
-      }
+      case Kind::piecewise: write_cases(e, ""); return;
       default: write_call(function_name(e), e.args()); return;
     }
   }
@@ -177,16 +196,6 @@ class Infix {
     if (!bare) out += '(';
     write(e);
     if (!bare) out += ')';
-  }
-
-  void write_call(std::string_view name, std::span<const Expr> args) {
-    out += name;
-    out += '(';
-    for (size_t i = 0; i < args.size(); i++) {
-      if (i) out += ", ";
-      write(args[i]);
-    }
-    out += ')';
   }
 
   void write_sum(Expr e) {
@@ -269,11 +278,9 @@ class Infix {
   }
 };
 
-class Srepr {
+class Srepr final : public Spelling {
  public:
-  std::string out;
-
-  void write(Expr e) {
+  void write(Expr e) override {
     switch (e.kind()) {
       case Kind::integer: write_integer(e.as_int()); return;
       case Kind::rational:
@@ -294,18 +301,7 @@ class Srepr {
       case Kind::symbol: write_symbol(e); return;
       case Kind::add: write_call("Add", ordered_terms(e)); return;
       case Kind::mul: write_product(e); return;
-      case Kind::piecewise: {
-        out += "Piecewise(";
-        for (size_t i = 0; i < e.args().size(); i += 2) {
-          out += i ? ", ExprCondPair(" : "ExprCondPair(";
-          write(e.args()[i]);
-          out += ", ";
-          write(e.args()[i + 1]);
-          out += ')';
-        }
-        out += ')';
-        return;
-      }
+      case Kind::piecewise: write_cases(e, "ExprCondPair"); return;
       default: write_call(function_name(e), e.args()); return;
     }
   }
@@ -343,23 +339,9 @@ class Srepr {
       out += ", ";
       write(expr_of(Number::of(-1) * c));
       args = args.subspan(1);
-      for (Expr a : args) out += ", ", write(a);
-    } else {
-      for (size_t i = 0; i < args.size(); i++) {
-        if (i) out += ", ";
-        write(args[i]);
-      }
+      out += ", ";
     }
-    out += ')';
-  }
-
-  void write_call(std::string_view name, std::span<const Expr> args) {
-    out += name;
-    out += '(';
-    for (size_t i = 0; i < args.size(); i++) {
-      if (i) out += ", ";
-      write(args[i]);
-    }
+    write_list(args);
     out += ')';
   }
 };

@@ -14,7 +14,6 @@ struct Range {
   int64_t lo = minus_infinity, hi = infinity;
 
   static Range point(int64_t value) { return {value, value}; }
-  bool is_point() const { return lo == hi && lo != minus_infinity && hi != infinity; }
   bool is_empty() const { return lo > hi; }
   bool has_lo() const { return lo != minus_infinity; }
   bool has_hi() const { return hi != infinity; }

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "tenon/ops/convert.h"
 #include "tenon/ops/registry.h"
 #include "tenon/ops/view.h"
 
@@ -37,8 +38,7 @@ Tensor laid_out(const Tensor& t, const std::vector<size_t>& order) {
     if (!named[d]) outer.push_back(static_cast<int64_t>(d));
   for (size_t d : order) outer.push_back(static_cast<int64_t>(d));
   for (size_t i = 0; i < outer.size(); ++i) back[static_cast<size_t>(outer[i].as_int())] = static_cast<int64_t>(i);
-  static const Op& clone = *registry().find("aten::clone");
-  return permute(call_op(clone, {permute(t, outer), MemoryFormat::contiguous}), back);
+  return permute(clone(permute(t, outer), MemoryFormat::contiguous), back);
 }
 
 }  // namespace

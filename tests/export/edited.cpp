@@ -49,4 +49,11 @@ std::string load_error(const std::string& file) {
   return "";
 }
 
+const std::string& mlp() {
+  static const std::string path = data_path("pt2/torch-2.15/a_mlp_dynamic.pt2");
+  return path;
+}
+
+std::string json_error(std::string_view from, std::string_view to) { return load_error(edited_json(mlp(), from, to)); }
+
 }  // namespace tenon

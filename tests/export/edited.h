@@ -18,4 +18,11 @@ std::string scratch_path(const std::string& name);
 /// What the loader says of a file; empty where it accepts it.
 std::string load_error(const std::string& file);
 
+/// A small program with a dynamic batch, which most mistakes are made in.
+const std::string& mlp();
+/// What the loader says of it with one replacement in models/model.json.
+std::string json_error(std::string_view from, std::string_view to);
+
+#define EXPECT_SAYS(message, part) EXPECT_NE((message).find(part), std::string::npos) << "says: " << (message)
+
 }  // namespace tenon

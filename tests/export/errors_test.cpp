@@ -10,15 +10,6 @@
 namespace tenon {
 namespace {
 
-const std::string& mlp() {
-  static const std::string path = data_path("pt2/torch-2.15/a_mlp_dynamic.pt2");
-  return path;
-}
-
-#define EXPECT_SAYS(message, part) EXPECT_NE((message).find(part), std::string::npos) << "says: " << (message)
-
-std::string json_error(std::string_view from, std::string_view to) { return load_error(edited_json(mlp(), from, to)); }
-
 TEST(BadProgram, a_newer_major_version_is_refused_with_both_numbers) {
   EXPECT_SAYS(json_error("\"major\": 8, \"minor\": 20", "\"major\": 9, \"minor\": 1"),
               "expected schema version 8, found 9.1; the file comes from a newer PyTorch");

@@ -11,15 +11,6 @@
 namespace tenon {
 namespace {
 
-const std::string& mlp() {
-  static const std::string path = data_path("pt2/torch-2.15/a_mlp_dynamic.pt2");
-  return path;
-}
-
-#define EXPECT_SAYS(message, part) EXPECT_NE((message).find(part), std::string::npos) << "says: " << (message)
-
-std::string json_error(std::string_view from, std::string_view to) { return load_error(edited_json(mlp(), from, to)); }
-
 // With the real operators, whose rules are asked.
 std::string rule_error(std::string_view from, std::string_view to) {
   try {

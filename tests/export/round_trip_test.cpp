@@ -103,10 +103,10 @@ TEST(TreeSpec, reads_and_writes_what_pytorch_writes) {
     EXPECT_EQ(to_tree_spec(parse_tree_spec(spec)), spec);
 }
 
-TEST(TreeSpec, keys_make_paths) {
+TEST(TreeSpec, keys_are_kept_as_python_writes_them) {
   Tree tree = parse_tree_spec(
       R"([1, {"type": "builtins.dict", "context": "[\"a\", 3]", "children_spec": [{"type": null, "context": null, "children_spec": []}, {"type": null, "context": null, "children_spec": []}]}])");
-  EXPECT_EQ(leaf_paths(tree), (std::vector<std::string>{"['a']", "[3]"}));
+  EXPECT_EQ(tree.keys, (std::vector<std::string>{"'a'", "3"}));
 }
 
 TEST(TreeSpec, a_tree_made_here_gets_its_context_from_its_keys) {

@@ -17,15 +17,31 @@ class TestOps : public OpTable {
         std::string target = text("torch.ops.", schema.space(), ".", schema.base(), ".", schema.overload());
         add(std::move(schema), Kind::general, target);
       }
-    for (const char* name : {"add", "sub", "mul", "floordiv", "mod", "eq", "ne", "lt", "le", "gt", "ge"})
-      add(parse_schema(text("operator::", name, "(Scalar a, Scalar b) -> Scalar")), Kind::symbolic,
-          text("_operator.", name));
+    add_number_op("add", {.kinds = {sym::Kind::add}, .sign = " + "});
+    add_number_op("mul", {.kinds = {sym::Kind::mul}, .sign = " * "});
+    add_number_op("sub", {.sign = " - "});
+    add_number_op("floordiv", {.sign = " // "});
+    add_number_op("mod", {.sign = " % "});
+    add_number_op("eq", {.sign = " == "});
+    add_number_op("ne", {.sign = " != "});
+    add_number_op("lt", {.sign = " < "});
+    add_number_op("le", {.sign = " <= "});
+    add_number_op("gt", {.sign = " > "});
+    add_number_op("ge", {.sign = " >= "});
     for (const char* name : {"wrap_with_set_grad_enabled", "cond"})
       add(Schema{.name = text("higher_order::", name)}, Kind::structural, text("torch.ops.higher_order.", name));
   }
   const Op* find(std::string_view name) const override {
     auto found = ops_.find(std::string(name));
     return found == ops_.end() ? nullptr : found->second.get();
+  }
+  const Op* computing(sym::Expr e) const override {
+    for (const auto& [target, op] : ops_)
+      if (op->notation.computes(e)) return op.get();
+    return nullptr;
+  }
+  const Op* measuring(Measure what) const override {
+    return what == Measure::size ? find("torch.ops.aten.sym_size.int") : nullptr;
   }
   const Op* unknown(std::string_view target, const std::vector<std::string>& arg_names, size_t) const override {
     auto op = std::make_unique<Op>();
@@ -38,6 +54,11 @@ class TestOps : public OpTable {
   }
 
  private:
+  void add_number_op(const char* name, Notation notation) {
+    std::string target = text("_operator.", name);
+    add(parse_schema(text("operator::", name, "(Scalar a, Scalar b) -> Scalar")), Kind::symbolic, target);
+    ops_[target]->notation = notation;
+  }
   void add(Schema schema, Kind kind, std::string target) {
     auto op = std::make_unique<Op>();
     op->schema = std::move(schema);

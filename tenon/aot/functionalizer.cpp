@@ -1,0 +1,178 @@
+// Views as other ways of looking at a memory, writes as its next version.
+#include "tenon/aot/functionalizer.h"
+
+#include "tenon/ops/convert.h"
+#include "tenon/ops/known.h"
+#include "tenon/ops/view.h"
+
+namespace tenon {
+
+CallResults Functionalizer::call(const Op& op, CallArgs args) {
+  if (op.functional) return write_call(op, std::move(args));
+  if (op.kind == Kind::view) return view_call(op, args);
+  const OpDef* def = op.def;
+  bool declares_alias = false;
+  for (const SchemaArg& r : op.schema.returns) declares_alias = declares_alias || !r.alias.empty();
+  if (def && def->decompose && (op.traits.may_alias || op.traits.random || declares_alias)) {
+    DispatchScope scope(this);
+    Build build(op, args);
+    return def->decompose(build).values;
+  }
+  require(!op.writes(), "the operator ", op.name(), " writes to its arguments in a way that is not supported yet");
+  CallResults values = emit(op, args);
+  for (CallArg& v : values) v = map_tensors<Tensor>(v, [&](const Tensor& t) { return fresh(t); });
+  return values;
+}
+
+Tensor Functionalizer::fresh(const Tensor& value, size_t input, bool may_carry_gradient) {
+  if (!value) return value;
+  auto memory = std::make_shared<Memory>();
+  memory->base = value;
+  memory->input = input;
+  memory->may_carry_gradient = may_carry_gradient && is_differentiable(value.dtype());
+  return look(memory, {}, value.meta(), value);
+}
+
+Tensor Functionalizer::look(std::shared_ptr<Memory> memory, std::vector<step::Step> steps, const TensorMeta& meta,
+                            Tensor current) {
+  Tensor handle(meta, &tracer.graph(), current.impl()->value);
+  uint64_t version = memory->version;
+  tensors_[handle.impl()] = {handle, std::move(memory), std::move(steps), std::move(current), version};
+  return handle;
+}
+
+Tensor Functionalizer::read(const Tensor& handle) {
+  if (!handle || !handle.is_traced()) return handle;
+  AliasedTensor& t = find(handle);
+  if (t.version != t.memory->version) {
+    DispatchScope scope(&tracer);
+    t.current = read_through(IndexMap{t.steps}, t.memory->base);
+    t.version = t.memory->version;
+  }
+  return t.current;
+}
+
+AliasedTensor& Functionalizer::find(const Tensor& handle) {
+  auto it = tensors_.find(handle.impl());
+  expect(it != tensors_.end(), "a tensor the functionaliser has not seen, ", handle.meta());
+  return it->second;
+}
+
+CallArgs Functionalizer::values_of(const CallArgs& args) {
+  CallArgs out;
+  out.reserve(args.size());
+  for (const CallArg& a : args) out.push_back(map_tensors<Tensor>(a, [&](const Tensor& t) { return read(t); }));
+  return out;
+}
+
+CallResults Functionalizer::emit(const Op& op, const CallArgs& args) {
+  CallArgs values = values_of(args);
+  if (known_metas && known_for == &op) {
+    tracer.known_metas = known_metas;
+    known_for = nullptr;
+  }
+  CallResults results = tracer.call(op, std::move(values));
+  tracer.known_metas = nullptr;
+  return results;
+}
+
+CallResults Functionalizer::view_call(const Op& op, const CallArgs& args) {
+  AliasedTensor base = find(*args[0].get<Tensor>());  // a copy: look() may move the table
+  MetaCall call(op, args);
+  std::vector<IndexMap> maps = op.def->view(call);
+  const auto* known = known_for == &op ? known_metas : nullptr;
+  // The op itself is the best way to read its result now, unless the value lies otherwise than the program thinks.
+  Tensor value = read(base.handle);
+  bool direct = true;
+  for (const IndexMap& map : maps) {
+    TensorMeta m = value.meta();
+    for (const step::Step& s : map.steps) {
+      if (auto* r = std::get_if<step::Reshape>(&s))
+        direct = direct && view_strides(m.sizes, m.strides, r->sizes).has_value();
+      if (std::holds_alternative<step::Strided>(s))
+        direct = direct && value.meta().strides == base.handle.meta().strides;
+      if (!direct) break;
+      m = viewed(s, m);
+    }
+  }
+  std::vector<Tensor> currents;
+  if (direct) {
+    CallResults results = emit(op, args);
+    for (const CallArg& r : results) for_each_tensor(r, [&](const Tensor& t) { currents.push_back(t); });
+  } else {
+    DispatchScope scope(&tracer);
+    for (const IndexMap& map : maps) currents.push_back(read_through(map, value));
+  }
+  std::vector<TensorMeta> metas;  // as the file has them, where it does
+  if (known)
+    for (const auto& m : *known) for_each_tensor(m, [&](const TensorMeta& meta) { metas.push_back(meta); });
+  std::vector<Tensor> handles;
+  for (size_t i = 0; i < maps.size(); ++i) {
+    std::vector<step::Step> steps = base.steps;
+    steps.insert(steps.end(), maps[i].steps.begin(), maps[i].steps.end());
+    TensorMeta meta = i < metas.size() ? metas[i] : viewed(maps[i], base.handle.meta());
+    handles.push_back(look(base.memory, std::move(steps), meta, currents[i]));
+  }
+  if (op.schema.returns[0].type.list) return {CallArg(std::move(handles))};
+  CallResults out;
+  for (Tensor& h : handles) out.emplace_back(std::move(h));
+  return out;
+}
+
+CallResults Functionalizer::write_call(const Op& op, CallArgs args) {
+  size_t own = op.functional->schema.args.size();
+  CallArgs plain(args.begin(), args.begin() + static_cast<ptrdiff_t>(own));
+  CallResults values = call(*op.functional, std::move(plain));
+  if (op.functional->kind == Kind::view) {  // unsqueeze_: the tensor itself looks another way from now on
+    Tensor target = *args[0].get<Tensor>();
+    AliasedTensor now = find(*values[0].get<Tensor>());
+    target.impl()->meta = now.handle.meta();
+    now.handle = target;
+    tensors_[target.impl()] = std::move(now);
+    return {CallArg(target)};
+  }
+  CallResults results;
+  size_t next = 0;
+  for (size_t i = 0; i < op.schema.args.size(); ++i) {
+    if (!op.schema.args[i].writes) continue;
+    Tensor target = *args[i].get<Tensor>();
+    write(target, read(*values[next++].get<Tensor>()));
+    results.emplace_back(target);
+  }
+  return results;
+}
+
+void Functionalizer::write(const Tensor& target, Tensor value) {
+  AliasedTensor t = find(target);
+  Memory& memory = *t.memory;
+  DispatchScope scope(&tracer);
+  if (value.dtype() != target.dtype()) {
+    bool cuts = is_differentiable(target.dtype()) &&
+                !is_differentiable(value.dtype());  // x.lt_(0): its gradient is zero, not absent
+    value = cuts ? Tensor(copy(t.version == memory.version ? t.current : read_through(IndexMap{t.steps}, memory.base),
+                               value))
+                 : to(value, target.dtype());
+  }
+  if (value.sizes() != target.sizes()) value = expand(value, target.sizes());
+  bool stopped = false;
+  std::vector<Tensor> bases = {memory.base};
+  for (const step::Step& s : t.steps) {
+    stopped = stopped || std::holds_alternative<step::Stop>(s);
+    bases.push_back(read_step(s, bases.back()));
+  }
+  Tensor updated = value;
+  for (size_t i = t.steps.size(); i-- > 0;) updated = write_through(t.steps[i], bases[i], updated);
+  if ((!grad_enabled() || stopped) &&
+      memory.may_carry_gradient) {  // hidden from autograd: the old value's gradient stays
+    GradMode on(true);
+    updated = overlay(memory.base, updated);
+  }
+  memory.base = updated;
+  ++memory.version;
+  AliasedTensor& again = find(target);
+  if (t.steps.empty()) again.current = updated;
+  else again.current = value;
+  again.version = memory.version;
+}
+
+}  // namespace tenon

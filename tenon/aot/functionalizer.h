@@ -1,0 +1,58 @@
+// The tensors of a program that writes and aliases, each as a way of looking at a memory. For aot/ only.
+#pragma once
+#include <unordered_map>
+
+#include "tenon/ops/op_def.h"
+#include "tenon/trace/trace.h"
+
+namespace tenon {
+
+inline constexpr size_t no_input = ~size_t{0};
+
+/// What several tensors look at. A write makes a new version of its base.
+struct Memory {
+  Tensor base;  // the current contents, a value of the new graph
+  uint64_t version = 0;
+  size_t input = no_input;  // the graph input that it belongs to
+  bool may_carry_gradient = true;
+};
+
+/// A tensor of the program: a way of looking at a memory.
+struct AliasedTensor {
+  Tensor handle;                   // kept alive: it is the key
+  std::shared_ptr<Memory> memory;  // shared by all tensors that look at it
+  std::vector<step::Step> steps;   // from the base
+  Tensor current;                  // its value in the new graph, good for `version`
+  uint64_t version = 0;
+};
+
+/// Replays a program that writes and aliases as one that does not. Tensors that rules and nodes see are handles with
+/// the metas of the original program, so that questions about strides are answered as PyTorch answers them.
+class Functionalizer : public Dispatcher {
+ public:
+  explicit Functionalizer(GraphBody& graph) : tracer(graph) {}
+  Tracer tracer;
+  const std::vector<BasicArg<TensorMeta>>* known_metas = nullptr;  // of the results of the node being replayed
+  const Op* known_for = nullptr;
+
+  CallResults call(const Op& op, CallArgs args) override;
+
+  /// A tensor with a memory of its own.
+  Tensor fresh(const Tensor& value, size_t input = no_input, bool may_carry_gradient = true);
+  /// A tensor that looks at a memory.
+  Tensor look(std::shared_ptr<Memory> memory, std::vector<step::Step> steps, const TensorMeta& meta, Tensor current);
+  /// The value a handle stands for now; read again through its steps where its memory was written since.
+  Tensor read(const Tensor& handle);
+  AliasedTensor& find(const Tensor& handle);
+
+ private:
+  CallArgs values_of(const CallArgs& args);
+  CallResults emit(const Op& op, const CallArgs& args);
+  CallResults view_call(const Op& op, const CallArgs& args);
+  CallResults write_call(const Op& op, CallArgs args);
+  void write(const Tensor& target, Tensor value);
+
+  std::unordered_map<const Tensor::Impl*, AliasedTensor> tensors_;
+};
+
+}  // namespace tenon

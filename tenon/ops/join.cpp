@@ -1,0 +1,217 @@
+// Tensors put together: cat, stack and their kin.
+#include "tenon/ops/create.h"
+#include "tenon/ops/infer.h"
+#include "tenon/ops/layout.h"
+#include "tenon/ops/registry.h"
+#include "tenon/ops/shape.h"
+#include "tenon/ops/view.h"
+
+namespace tenon {
+
+Handle cat, stack;
+
+namespace {
+
+// With unit dims put in front or around, as hstack and its kin want them.
+Tensor at_least(const Tensor& x, size_t rank) {
+  Tensor t = x;
+  if (t.rank() == 0 && rank > 0) t = reshape(t, Sizes{1});
+  if (t.rank() == 1 && rank > 1) t = unsqueeze(t, 0);
+  if (t.rank() == 2 && rank > 2) t = unsqueeze(t, -1);
+  return t;
+}
+
+// An empty tensor of one dimension joins with anything and adds nothing: a habit of early PyTorch.
+bool adds_nothing(const TensorMeta& m) { return m.rank() == 1 && m.sizes[0] == SymInt(0); }
+
+DType joined_dtype(const std::vector<Tensor>& tensors) {
+  DType dtype = tensors[0].dtype();
+  for (const Tensor& t : tensors) dtype = promote(dtype, t.dtype());
+  return dtype;
+}
+
+MemoryFormat joined_format(const std::vector<Tensor>& tensors) {
+  MemoryFormat format = suggested_format(tensors[0].meta());
+  for (const Tensor& t : tensors)
+    if (suggested_format(t.meta()) != format) return MemoryFormat::contiguous;
+  return format;
+}
+
+const Tensor* first_counted(const std::vector<Tensor>& tensors) {
+  for (const Tensor& t : tensors)
+    if (!adds_nothing(t.meta())) return &t;
+  return nullptr;
+}
+
+Metas cat_meta(MetaCall& m) {
+  std::vector<Tensor> tensors = m.tensors(0);
+  m.require(!tensors.empty(), "expected at least one tensor, got an empty list");
+  const Tensor* first = first_counted(tensors);
+  if (!first) return like(tensors[0].meta(), Sizes{0}, joined_dtype(tensors));
+  m.require(first->rank() > 0, "0-d tensors cannot be joined; stack joins them in a new dimension");
+  size_t dim = m.dim(1, first->rank());
+  Sizes sizes = first->sizes();
+  SymInt total = 0;
+  for (const Tensor& t : tensors) {
+    if (adds_nothing(t.meta())) continue;
+    m.require(t.rank() == sizes.size(), "expected tensors of ", sizes.size(), " dimensions, got ", t.meta());
+    for (size_t d = 0; d < sizes.size(); ++d) {
+      bool fits = d == dim || t.sizes()[d] == sizes[d] || !t.sizes()[d].is_int() || !sizes[d].is_int();
+      m.require(fits, "the sizes must be equal except in dimension ", dim, ", got ", first->meta(), " and ", t.meta());
+    }
+    total = total + t.sizes()[dim];
+  }
+  sizes[dim] = total;
+  TensorMeta out = like(first->meta(), sizes, joined_dtype(tensors));
+  MemoryFormat format = joined_format(tensors);
+  if (format != MemoryFormat::contiguous) out.strides = strides_in(format, out.sizes);
+  return out;
+}
+
+void lower_cat(Lower& l) {
+  std::vector<Tensor> tensors = l.tensors(0);
+  const Tensor* first = first_counted(tensors);
+  if (!first) return;
+  size_t dim = l.dim(1, first->rank());
+  SymInt start = 0;
+  for (size_t k = 0; k < tensors.size(); ++k) {
+    if (adds_nothing(tensors[k].meta())) continue;
+    Ref from = l.item(0, k);
+    l.stage(Sizes(from.sizes()),
+            [&](const Index& i) { l.store(l.out(), i.with(dim, i[dim] + l.extent(start)), from.at(i)); });
+    start = start + from.size(dim);
+  }
+}
+
+Grads cat_vjp(Vjp& v) {
+  std::vector<Tensor> tensors = v.tensors(0), grads;
+  const Tensor* first = first_counted(tensors);
+  if (!first) return {std::vector<Tensor>(tensors.size())};
+  size_t dim = v.dim(1, first->rank());
+  SymInt start = 0;
+  for (const Tensor& t : tensors) {
+    if (adds_nothing(t.meta())) {
+      grads.push_back(none);
+      continue;
+    }
+    SymInt end = start + t.sizes()[dim];
+    grads.push_back(slice(v.grad(0), dim, start, end));
+    start = end;
+  }
+  return {std::move(grads)};
+}
+
+// Joined in the dimension itself, then split from its neighbour: the format of the tensors survives.
+Tensor stacked(const std::vector<Tensor>& tensors, int64_t wanted, const ArgsView& call) {
+  call.require(!tensors.empty(), "expected at least one tensor, got an empty list");
+  size_t rank = tensors[0].rank(), dim = normal_dim(wanted, rank + 1);
+  for (const Tensor& t : tensors) {
+    bool same = t.rank() == rank;
+    for (size_t d = 0; same && d < rank; ++d)
+      same = t.sizes()[d] == tensors[0].sizes()[d] || !t.sizes()[d].is_int() || !tensors[0].sizes()[d].is_int();
+    call.require(same, "expected tensors of equal sizes, got ", tensors[0].meta(), " and ", t.meta());
+  }
+  if (dim == rank) {
+    std::vector<Tensor> items;
+    for (const Tensor& t : tensors) items.push_back(unsqueeze(t, -1));
+    return cat(items, -1);
+  }
+  Sizes sizes = tensors[0].sizes();
+  sizes.insert(dim, SymInt(static_cast<int64_t>(tensors.size())));
+  return view(cat(tensors, dim), sizes);
+}
+
+Tensor all_at_least(const std::vector<Tensor>& tensors, size_t rank, int64_t dim) {
+  std::vector<Tensor> items;
+  for (const Tensor& t : tensors) items.push_back(at_least(t, rank));
+  return cat(items, dim);
+}
+
+}  // namespace
+
+void register_join(Registry& ops) {
+  ops.add(cat, {
+      .schema = "cat(Tensor[] tensors, int dim=0) -> Tensor",
+      .meta = cat_meta,
+      .lower = lower_cat,
+      .vjp = cat_vjp,
+  });
+  ops.alias(cat, {"concat", "concatenate"});
+  ops.add(stack, {
+      .schema = "stack(Tensor[] tensors, int dim=0) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return one(stacked(b.tensors(0), b.constant(1), b)); },
+  });
+  ops.add({
+      .schema = "hstack(Tensor[] tensors) -> Tensor",
+      .kind = Kind::composite,
+      .decompose =
+          [](Build& b) {
+            std::vector<Tensor> tensors = b.tensors(0);
+            b.require(!tensors.empty(), "expected at least one tensor, got an empty list");
+            return one(all_at_least(tensors, 1, tensors[0].rank() <= 1 ? 0 : 1));
+          },
+  });
+  Handle vstack;
+  ops.add(vstack, {
+      .schema = "vstack(Tensor[] tensors) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return one(all_at_least(b.tensors(0), 2, 0)); },
+  });
+  ops.alias(vstack, {"row_stack"});
+  ops.add({
+      .schema = "dstack(Tensor[] tensors) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return one(all_at_least(b.tensors(0), 3, 2)); },
+  });
+  ops.add({
+      .schema = "column_stack(Tensor[] tensors) -> Tensor",
+      .kind = Kind::composite,
+      .decompose =
+          [](Build& b) {
+            std::vector<Tensor> columns;
+            for (const Tensor& t : b.tensors(0))
+              columns.push_back(t.rank() <= 1 ? Tensor(reshape(t, Sizes{t.numel(), 1})) : t);
+            return cat(columns, 1);
+          },
+  });
+  ops.add({
+      .schema = "block_diag(Tensor[] tensors) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) -> Results {
+        std::vector<Tensor> blocks;
+        SymInt columns = 0, before = 0;
+        for (const Tensor& t : b.tensors(0)) {
+          b.require(t.rank() <= 2, "expected tensors of at most 2 dimensions, got ", t.meta());
+          blocks.push_back(at_least(t, 2));
+          columns = columns + blocks.back().size(1);
+        }
+        if (blocks.empty()) return full(Sizes{1, 0}, 0.0);
+        for (Tensor& block : blocks) {
+          SymInt own = block.size(1);
+          block = constant_pad_nd(block, Sizes{before, columns - before - own}, 0);
+          before = before + own;
+        }
+        return cat(blocks, 0);
+      },
+  });
+#define TENON_AT_LEAST(n)                                                        \
+  ops.add({.schema = "atleast_" #n "d(Tensor self) -> Tensor",                   \
+           .kind = Kind::composite,                                              \
+           .traits = {.may_alias = true},                                        \
+           .decompose = [](Build& b) { return one(at_least(b[0], n)); }});       \
+  ops.add({.schema = "atleast_" #n "d.Sequence(Tensor[] tensors) -> Tensor[]",   \
+           .kind = Kind::composite,                                              \
+           .traits = {.may_alias = true},                                        \
+           .decompose = [](Build& b) {                                           \
+             std::vector<Tensor> out;                                            \
+             for (const Tensor& t : b.tensors(0)) out.push_back(at_least(t, n)); \
+             return many(std::move(out));                                        \
+           }})
+  TENON_AT_LEAST(1);
+  TENON_AT_LEAST(2);
+  TENON_AT_LEAST(3);
+#undef TENON_AT_LEAST
+}
+
+}  // namespace tenon

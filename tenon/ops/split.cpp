@@ -1,0 +1,143 @@
+// A tensor taken apart along one dimension: split, chunk and their kin.
+#include "tenon/ops/known.h"
+#include "tenon/ops/registry.h"
+#include "tenon/ops/view.h"
+
+namespace tenon {
+namespace {
+
+// Equal pieces, the last one shorter. Where the size is a symbol, the program was traced with as many pieces as asked
+// for.
+std::vector<Tensor> chunked(const Tensor& x, int64_t chunks, size_t dim, const ArgsView& call) {
+  call.require(chunks > 0, "expected a positive number of chunks, got ", chunks);
+  call.require(x.rank() > 0, "a 0-d tensor cannot be split");
+  SymInt total = x.sizes()[dim], size = sym::ceil_div(total, chunks);
+  if (total.is_int() && total.as_int() > 0) return split_tensor(x, size, dim).list();
+  Sizes sizes(static_cast<size_t>(chunks), size);
+  sizes.back() = total - size * (chunks - 1);
+  return split_with_sizes(x, sizes, dim).list();
+}
+
+std::vector<Tensor> split_at(const Tensor& x, const Sizes& indices, size_t dim) {
+  std::vector<Tensor> out;
+  SymInt start = 0;
+  for (SymInt end : indices) {
+    out.push_back(slice(x, dim, start, end));
+    start = end;
+  }
+  out.push_back(slice(x, dim, start, x.sizes()[dim]));
+  return out;
+}
+
+std::vector<Tensor> split_evenly(const Tensor& x, SymInt sections, size_t dim, const ArgsView& call) {
+  constexpr int64_t most = 1 << 20;  // views are made one by one
+  call.require(sections.is_int() && sections.as_int() > 0 && sections.as_int() <= most, "expected 1 to ", most,
+               " sections, got ", sections);
+  SymInt total = x.sizes()[dim], least = sym::floor_div(total, sections), longer = sym::mod(total, sections), at = 0;
+  Sizes indices;
+  for (int64_t i = 0; i + 1 < sections.as_int(); ++i) {
+    sym::Expr more = sym::lt(i, longer);
+    auto sure = known(more);
+    at = at + (sure ? (*sure ? least + 1 : least) : sym::where(more, least + 1, least));
+    indices.push_back(at);
+  }
+  return split_at(x, indices, dim);
+}
+
+// hsplit, vsplit and dsplit: an even split in a fixed dimension.
+Results split_exactly(Build& b, size_t least_rank, size_t dim) {
+  Tensor x = b[0];
+  b.require(x.rank() >= least_rank, "expected a tensor of at least ", least_rank, " dimensions, got ", x.meta());
+  SymInt sections = b.integer(1), total = x.sizes()[dim];
+  bool even =
+      !total.is_int() || (sections.is_int() && sections.as_int() > 0 && total.as_int() % sections.as_int() == 0);
+  b.require(even, "dimension ", dim, " of ", x.meta(), " cannot be split into ", sections, " equal parts");
+  return many(split_evenly(x, sections, dim, b));
+}
+Results split_by_list(Build& b, size_t least_rank, size_t dim) {
+  b.require(b[0].rank() >= least_rank, "expected a tensor of at least ", least_rank, " dimensions, got ", b[0].meta());
+  return many(split_at(b[0], b.ints(1), dim));
+}
+size_t horizontal(const Build& b) { return b[0].rank() == 1 ? 0 : 1; }
+
+}  // namespace
+
+void register_split(Registry& ops) {
+  ops.add({
+      .schema = "split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]",
+      .kind = Kind::composite,
+      .traits = {.may_alias = true},
+      .decompose = [](Build& b) { return split_with_sizes(b[0], b.arg(1), b.arg(2)); },
+  });
+  ops.add({
+      .schema = "chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]",
+      .kind = Kind::composite,
+      .traits = {.may_alias = true},
+      .decompose = [](Build& b) { return many(chunked(b[0], b.constant(1), b.dim(2, b[0].rank()), b)); },
+  });
+  ops.add({
+      .schema = "unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
+      .kind = Kind::composite,
+      .traits = {.may_alias = true},
+      .decompose = [](Build& b) { return many(chunked(b[0], b.constant(1), b.dim(2, b[0].rank()), b)); },
+  });
+  ops.add({
+      .schema = "unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
+      .kind = Kind::composite,
+      .traits = {.may_alias = true},
+      .decompose = [](Build& b) { return split_tensor(b[0], b.arg(1), b.arg(2)); },
+  });
+  ops.add({
+      .schema = "unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
+      .kind = Kind::composite,
+      .traits = {.may_alias = true},
+      .decompose = [](Build& b) { return split_with_sizes(b[0], b.arg(1), b.arg(2)); },
+  });
+  ops.add({
+      .schema = "tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]",
+      .kind = Kind::composite,
+      .traits = {.may_alias = true},
+      .decompose = [](Build& b) { return many(split_evenly(b[0], b.integer(1), b.dim(2, b[0].rank()), b)); },
+  });
+  ops.add({
+      .schema = "tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]",
+      .kind = Kind::composite,
+      .traits = {.may_alias = true},
+      .decompose = [](Build& b) { return many(split_at(b[0], b.ints(1), b.dim(2, b[0].rank()))); },
+  });
+  ops.add({
+      .schema = "tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int "
+                "dim=0) -> Tensor(a)[]",
+      .kind = Kind::composite,
+      .traits = {.may_alias = true},
+      .decompose =
+          [](Build& b) {
+            Tensor where = b[1];
+            b.require(where.dtype() == DType::i64 && where.rank() <= 1,
+                      "expected i64 positions of at most 1 dimension, got ", where.meta());
+            b.require(!where.is_traced(),
+                      "positions that are a tensor are known only when the program runs; give a list");
+            size_t dim = b.dim(2, b[0].rank());
+            Tensor own = contiguous_copy(where);
+            if (where.rank() == 0) return many(split_evenly(b[0], scalar_integer(own), dim, b));
+            Sizes indices;
+            for (int64_t i = 0; i < own.numel().as_int(); ++i) indices.push_back(own.data<int64_t>()[i]);
+            return many(split_at(b[0], indices, dim));
+          },
+  });
+#define TENON_SPLIT(name, rank, dim)                                                   \
+  ops.add({.schema = name ".int(Tensor(a -> *) self, int sections) -> Tensor(a)[]",    \
+           .kind = Kind::composite,                                                    \
+           .traits = {.may_alias = true},                                              \
+           .decompose = [](Build& b) { return split_exactly(b, rank, dim); }});        \
+  ops.add({.schema = name ".array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]", \
+           .kind = Kind::composite,                                                    \
+           .traits = {.may_alias = true},                                              \
+           .decompose = [](Build& b) { return split_by_list(b, rank, dim); }})
+  TENON_SPLIT("hsplit", 1, horizontal(b));
+  TENON_SPLIT("vsplit", 2, 0);
+  TENON_SPLIT("dsplit", 3, 2);
+#undef TENON_SPLIT
+}
+
+}  // namespace tenon
