@@ -4,6 +4,7 @@
 
 #include "tenon/base/error.h"
 #include "tenon/interp/scalar_functions.h"
+#include "tenon/interp/wrap.h"
 #include "tenon/tensor/half.h"
 
 namespace tenon::interp {
@@ -158,8 +159,8 @@ void scatter_block(DType dtype, const void* block, std::byte* to, const int64_t*
       C old = mode == loop::Mode::set ? C() : D::load(cell), value = x[i];
       switch (mode) {
         case loop::Mode::set: break;
-        case loop::Mode::add: value = static_cast<C>(old + value); break;
-        case loop::Mode::mul: value = static_cast<C>(old * value); break;
+        case loop::Mode::add: value = wrap_add(old, value); break;
+        case loop::Mode::mul: value = wrap_mul(old, value); break;
         case loop::Mode::min: value = old != old ? old : value != value || value < old ? value : old; break;
         case loop::Mode::max: value = old != old ? old : value != value || value > old ? value : old; break;
       }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tenon/base/error.h"
+#include "tenon/interp/wrap.h"
 #include "tenon/loop/program.h"
 
 namespace tenon::interp {
@@ -33,14 +34,8 @@ T initial(Combine combine) {
 template <class T>
 T combined(Combine combine, T a, T b) {
   switch (combine) {
-    case Combine::sum:
-      if constexpr (std::is_same_v<T, int64_t>)
-        return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-      else return static_cast<T>(a + b);
-    case Combine::product:
-      if constexpr (std::is_same_v<T, int64_t>)
-        return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-      else return static_cast<T>(a * b);
+    case Combine::sum: return wrap_add(a, b);
+    case Combine::product: return wrap_mul(a, b);
     case Combine::any: return a || b;
     case Combine::all: return a && b;
     case Combine::min:

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "tenon/base/error.h"
+#include "tenon/interp/wrap.h"
 
 namespace tenon::interp {
 namespace {
@@ -24,23 +25,6 @@ void binary(void* out, const void* a, const void* b, size_t n, F f) {
   auto *x = static_cast<const T*>(a), *y = static_cast<const T*>(b);
   auto* r = static_cast<R*>(out);
   for (size_t i = 0; i < n; ++i) r[i] = static_cast<R>(f(x[i], y[i]));
-}
-
-// Integers wrap around: computed unsigned.
-template <class T>
-T wrap_add(T a, T b) {
-  if constexpr (std::is_same_v<T, int64_t>) return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-  else return a + b;
-}
-template <class T>
-T wrap_sub(T a, T b) {
-  if constexpr (std::is_same_v<T, int64_t>) return static_cast<T>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
-  else return a - b;
-}
-template <class T>
-T wrap_mul(T a, T b) {
-  if constexpr (std::is_same_v<T, int64_t>) return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-  else return a * b;
 }
 
 int64_t safe_div(int64_t a, int64_t b) {

@@ -157,7 +157,11 @@ CompiledStage::CompiledStage(const loop::Program& program, const loop::Stage& st
   for (SymInt e : stage.domain) s.extents.push_back(e.as_int());
   s.domain_rank = s.extents.size();
   for (SymInt e : stage.reduce) s.extents.push_back(e.as_int());
-  for (size_t i = 0; i < s.extents.size(); ++i) (i < s.domain_rank ? s.domain : s.reduce) *= s.extents[i];
+  for (size_t i = 0; i < s.extents.size(); ++i) {
+    require(s.extents[i] >= 0, "a tensor would have a negative size, ", s.extents[i]);
+    int64_t& total = i < s.domain_rank ? s.domain : s.reduce;
+    total = sym::checked_mul(total, s.extents[i]);
+  }
   s.reduces = !stage.accumulators.empty();
   Compiler compiler(program, s.extents);
   for (const loop::Accumulator& a : stage.accumulators) {

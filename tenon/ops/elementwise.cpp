@@ -29,7 +29,7 @@ Tensor cosine(const Tensor& x) { return cos(x); }
 // Of a scaled number: 10^decimals or its inverse, whichever is exact.
 Expr round_at(Expr x, int64_t decimals) {
   if (decimals == 0) return call(loop::Fn::round_even, x);
-  double ten = std::pow(10.0, static_cast<double>(decimals < 0 ? -decimals : decimals));
+  double ten = std::pow(10.0, std::abs(static_cast<double>(decimals)));
   return decimals < 0 ? call(loop::Fn::round_even, x / ten) * ten : call(loop::Fn::round_even, x * ten) / ten;
 }
 

@@ -65,7 +65,7 @@ struct Triangle {
   int64_t staircase(int64_t m) const {
     if (m <= 0) return 0;
     int64_t steep = std::min(m, columns);
-    return sym::checked_add(sym::checked_mul(steep, steep + 1) / 2, sym::checked_mul(m - steep, columns));
+    return sym::checked_add(sym::checked_mul(steep, sym::checked_add(steep, 1)) / 2, sym::checked_mul(m - steep, columns));
   }
   int64_t size() const { return sym::checked_sub(staircase(sym::checked_add(rows, offset)), staircase(offset)); }
 };

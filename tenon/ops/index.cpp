@@ -129,8 +129,10 @@ Index place(Lower& l, const Plan& p, const Sizes& self, size_t at, const Index& 
   return out;
 }
 
-// A mask stands for as many dims as it has; it is the same as the places where it is true, one tensor per dim.
-std::vector<Tensor> without_masks(const ArgsView& call, const Tensor& self, const std::vector<Tensor>& indices) {
+// A mask stands for as many dims as it has; it is the same as the places where it is true, one tensor per dim: those
+// that places(mask) gives.
+std::vector<Tensor> without_masks(const ArgsView& call, const TensorMeta& self, const std::vector<Tensor>& indices,
+                                  const std::function<std::vector<Tensor>(const Tensor& mask)>& places) {
   std::vector<Tensor> out;
   for (const Tensor& t : indices) {
     if (!t || !is_mask(t.dtype())) {
@@ -138,16 +140,23 @@ std::vector<Tensor> without_masks(const ArgsView& call, const Tensor& self, cons
       continue;
     }
     bool fits = out.size() + t.rank() <= self.rank();
-    for (size_t d = 0; fits && d < t.rank(); ++d) {
-      SymInt a = t.sizes()[d], b = self.sizes()[out.size() + d];
-      fits = a == b || !a.is_int() || !b.is_int();
-    }
-    call.require(fits, "the mask ", t.meta(), " does not fit dimension ", out.size(), " and those after it of ",
-                 self.meta());
-    Tensor places = nonzero(t);
-    for (size_t d = 0; d < t.rank(); ++d) out.push_back(select(places, 1, d));
+    for (size_t d = 0; fits && d < t.rank(); ++d) fits = !surely(sym::ne(t.sizes()[d], self.sizes[out.size() + d]));
+    call.require(fits, "the mask ", t.meta(), " does not fit dimension ", out.size(), " and those after it of ", self);
+    for (Tensor& p : places(t)) out.push_back(std::move(p));
   }
   return out;
+}
+
+std::vector<Tensor> found_places(const Tensor& mask) {
+  std::vector<Tensor> out;
+  Tensor places = nonzero(mask);
+  for (size_t d = 0; d < mask.rank(); ++d) out.push_back(select(places, 1, d));
+  return out;
+}
+
+// Places whose number is not known yet.
+std::vector<Tensor> unknown_places(const Tensor& mask) {
+  return std::vector<Tensor>(mask.rank(), Tensor(make_meta(DType::i64, {fresh_size()}), nullptr, 0));
 }
 
 bool has_mask(const std::vector<Tensor>& indices) {
@@ -166,18 +175,7 @@ bool only_first_is_mask(const std::vector<Tensor>& indices) {
 
 Metas index_meta(MetaCall& m) {
   const TensorMeta& self = m.meta(0);
-  std::vector<Tensor> indices = m.tensors(1);
-  std::vector<Tensor> places;  // a mask stands for one list of places per dim it covers
-  for (const Tensor& t : indices) {
-    if (!t || !is_mask(t.dtype())) {
-      places.push_back(t);
-      continue;
-    }
-    m.require(places.size() + t.rank() <= self.rank(), "the mask ", t.meta(), " has more dimensions than are left of ",
-              self);
-    SymInt found = fresh_size();
-    for (size_t d = 0; d < t.rank(); ++d) places.push_back(Tensor(make_meta(DType::i64, {found}), nullptr, 0));
-  }
+  std::vector<Tensor> places = without_masks(m, self, m.tensors(1), unknown_places);
   Plan p = plan(m, self, places);
   TensorMeta out = like(self, p.sizes);
   out.strides = planned_strides(p, self);
@@ -197,7 +195,7 @@ CallResults index_by_mask(ArgsView& call) {
   std::vector<Tensor> indices = call.tensors(1);
   if (!has_mask(indices)) return {};  // the stages do it
   Tensor self = call[0];
-  return {CallArg(Tensor(unsafe_index(self, without_masks(call, self, indices))))};
+  return {CallArg(Tensor(unsafe_index(self, without_masks(call, self.meta(), indices, found_places))))};
 }
 
 Metas put_meta(MetaCall& m) {
@@ -211,6 +209,10 @@ Metas put_meta(MetaCall& m) {
     m.require(values.size() <= p.sizes.size(), "values ", m.meta(2), " do not broadcast to ", p.sizes);
     Sizes spread = broadcast(values, p.sizes, m);
     m.require(spread.size() == p.sizes.size(), "values ", m.meta(2), " do not broadcast to ", p.sizes);
+  } else {
+    auto unnamed = [](const Tensor& mask) { return std::vector<Tensor>(mask.rank()); };
+    size_t named = without_masks(m, self, indices, unnamed).size();  // how many values they take is seen when it runs
+    m.require(named <= self.rank(), "indices for ", named, " dimensions, but there are only those of ", self);
   }
   TensorMeta out = like(self, self.sizes);
   const TensorMeta* operand = &self;
@@ -270,7 +272,7 @@ void lower_put(Lower& l) {
 CallResults put_by_masks(ArgsView& call) {
   std::vector<Tensor> indices = call.tensors(1);
   if (!has_mask(indices) || only_first_is_mask(indices)) return {};  // the stages do it
-  return {CallArg(Tensor(index_put(call[0], without_masks(call, call[0], indices), call[2], call.arg(3))))};
+  return {CallArg(Tensor(index_put(call[0], without_masks(call, call.meta(0), indices, found_places), call[2], call.arg(3))))};
 }
 
 Grads index_vjp(Vjp& v) { return {index_put(zeros(v[0].sizes(), v.grad(0)), v.arg(1), v.grad(0), true)}; }

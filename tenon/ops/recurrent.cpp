@@ -67,6 +67,8 @@ Layers layers(Build& b, const Tensor& h0, const Tensor& c0, Step step) {
   std::vector<Tensor> params = b.tensors(2);
   bool biases = b.flag(3), both = b.flag(7), batch_first = b.flag(8);
   int64_t count = b.constant(4), directions = both ? 2 : 1;
+  b.require(count > 0 && static_cast<size_t>(count) <= params.size(), "num_layers: expected 1 to ", params.size(),
+            ", the number of weights, got ", count);
   bool projected = c0 && !(h0.size(-1) == c0.size(-1));
   size_t each = 2 + (biases ? 2 : 0) + (projected ? 1 : 0);
   b.require(b[0].rank() == 3, "expected an input of 3 dimensions, got ", b[0].meta());

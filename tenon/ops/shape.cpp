@@ -94,7 +94,7 @@ Results embedded_diagonal(Build& b) {
   size_t rank = x.rank() + 1, first = b.dim(2, rank), second = b.dim(3, rank);
   b.require(first != second, "the two dimensions must differ, both are ", first);
   int64_t offset = b.constant(1);
-  SymInt side = x.size(-1) + (offset < 0 ? -offset : offset);
+  SymInt side = x.size(-1) + (offset < 0 ? -SymInt(offset) : SymInt(offset));
   Sizes sizes(std::span<const SymInt>(x.sizes().begin(), x.rank() - 1));
   sizes.insert(std::min(first, second), side);
   sizes.insert(std::max(first, second), side);

@@ -62,10 +62,12 @@ Metas whole_meta(MetaCall& m) {
   return pointwise_meta(m);
 }
 
-int64_t common_divisor(int64_t a, int64_t b) { return std::gcd(a, b); }
+// What leaves 64 bits wraps around.
+uint64_t magnitude(int64_t a) { return a < 0 ? -static_cast<uint64_t>(a) : static_cast<uint64_t>(a); }
+int64_t common_divisor(int64_t a, int64_t b) { return static_cast<int64_t>(std::gcd(magnitude(a), magnitude(b))); }
 int64_t common_multiple(int64_t a, int64_t b) {
-  int64_t g = std::gcd(a, b);
-  return g == 0 ? 0 : std::abs(a / g * b);
+  uint64_t g = std::gcd(magnitude(a), magnitude(b));
+  return g == 0 ? 0 : static_cast<int64_t>(magnitude(static_cast<int64_t>(magnitude(a) / g * magnitude(b))));
 }
 
 double shifted_t(double x, double n) { return special::chebyshev_t(2 * x - 1, n); }

@@ -77,6 +77,7 @@ double spherical_j0(double x) { return x == 0 ? 1 : std::isinf(x) ? 0 : std::sin
 double airy(double x) {
   if (std::isnan(x) || std::isinf(x)) return std::isnan(x) ? x : x > 0 ? 0 : nan;
   if (x == 0) return 0.35502805388781723926;
+  if (x > 110) return 0;  // less than the least double
   double z = 2.0 / 3 * std::pow(std::fabs(x), 1.5);
   if (x > 0) return std::sqrt(x / 3) / M_PI * std::cyl_bessel_k(1.0 / 3, z);
   double j = std::cyl_bessel_j(1.0 / 3, z), y = std::cyl_neumann(1.0 / 3, z);

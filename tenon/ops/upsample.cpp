@@ -178,13 +178,14 @@ Results shuffled(Build& b) {
   b.require(x.rank() >= 3, "expected at least 3 dimensions, got ", x.meta());
   b.require(r > 0, "upscale_factor: expected a positive number, got ", r);
   SymInt c = x.size(-3), h = x.size(-2), w = x.size(-1);
-  b.require(!c.is_int() || c.as_int() % (r * r) == 0, "the channels must be a multiple of ", r * r, ", got ", x.meta());
+  int64_t square = sym::checked_mul(r, r);
+  b.require(!c.is_int() || c.as_int() % square == 0, "the channels must be a multiple of ", square, ", got ", x.meta());
   Sizes split = leading(x, 3), out = split, order;
   auto n = static_cast<int64_t>(split.size());
-  for (SymInt s : {sym::floor_div(c, r * r), SymInt(r), SymInt(r), h, w}) split.push_back(s);
+  for (SymInt s : {sym::floor_div(c, square), SymInt(r), SymInt(r), h, w}) split.push_back(s);
   for (int64_t i = 0; i < n; ++i) order.push_back(i);
   for (int64_t d : {0, 3, 1, 4, 2}) order.push_back(n + d);
-  for (SymInt s : {sym::floor_div(c, r * r), h * r, w * r}) out.push_back(s);
+  for (SymInt s : {sym::floor_div(c, square), h * r, w * r}) out.push_back(s);
   return reshape(clone(permute(reshape(x, split), order), MemoryFormat::contiguous), out);
 }
 

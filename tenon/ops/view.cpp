@@ -189,7 +189,7 @@ void register_view(Registry& ops) {
         size_t dim = m.dim(1, m.meta(0).rank());
         SymInt index = m.integer(2), size = m.meta(0).sizes[dim];
         if (index.is_int() && size.is_int())
-          m.require(index.as_int() >= -size.as_int() && index.as_int() < size.as_int(), "index ", index, " is out of range for dimension ", dim, " of ",
+          m.require(index.as_int() < size.as_int() && (index.as_int() >= 0 || index.as_int() + size.as_int() >= 0), "index ", index, " is out of range for dimension ", dim, " of ",
                     m.meta(0));
         if (surely(sym::lt(index, 0))) index = index + size;
         return Maps{selected(m.meta(0), dim, index)};

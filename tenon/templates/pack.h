@@ -5,7 +5,7 @@
 
 namespace tenon::templates {
 
-inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b > 0); }
 
 /// k in blocks of nearly equal length, at most the tile's depth.
 struct DepthBlocks {

@@ -3,10 +3,15 @@
 #include <cstring>
 #include <new>
 
+#include "tenon/base/error.h"
+
 namespace tenon {
 namespace {
 constexpr std::align_val_t alignment{64};
-std::byte* allocate(size_t bytes) { return static_cast<std::byte*>(::operator new(bytes ? bytes : 1, alignment)); }
+std::byte* allocate(size_t bytes) {
+  require(bytes < size_t{1} << 47, "a tensor of ", bytes, " bytes is more than any memory holds");
+  return static_cast<std::byte*>(::operator new(bytes ? bytes : 1, alignment));
+}
 }  // namespace
 
 Storage::Storage(size_t bytes) : data_(allocate(bytes)), size_(bytes) {}

@@ -29,7 +29,7 @@ Tensor Tensor::empty(TensorMeta meta) {
     else last = sym::checked_add(last, sym::checked_mul(size - 1, meta.strides[i].as_int()));
   }
   meta.offset = 0;
-  int64_t bytes = any ? sym::checked_mul(last + 2, static_cast<int64_t>(item_size(meta.dtype))) : 0;
+  int64_t bytes = any ? sym::checked_mul(sym::checked_add(last, 2), static_cast<int64_t>(item_size(meta.dtype))) : 0;
   auto storage = std::make_shared<Storage>(static_cast<size_t>(bytes));
   return Tensor(std::move(meta), std::move(storage));
 }

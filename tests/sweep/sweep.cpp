@@ -1,8 +1,7 @@
 // The sweep over the registry: every operator of which PyTorch's calls are recorded, asked what checks.h asks.
-//   test_sweep [--op NAME]... [--list] [--all] [--quiet] [--perturb]
+//   test_sweep [--op NAME]... [--list] [--all] [--quiet] [--recorded|--perturbed]
 // A name is a whole operator (aten::add.Tensor) or a part of one (add). --all prints every failure, not the first of
-// each sort.
-// --perturb runs wrong calls instead (perturb.h).
+// each sort. Recorded calls are made first, then wrong ones (perturb.h); --recorded and --perturbed make one sort only.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 #include "tenon/interp/eager.h"
 #include "tenon/ops/registry.h"
 #include "tests/sweep/checks.h"
+#include "tests/sweep/deviations.h"
 #include "tests/sweep/perturb.h"
 
 namespace tenon::sweep {
@@ -24,7 +24,8 @@ namespace {
 
 struct Options {
   std::vector<std::string> ops;
-  bool list = false, all = false, quiet = false, perturb = false;
+  bool list = false, all = false, quiet = false;
+  bool recorded = true, perturbed = true;  // which calls are made
 };
 
 // What is being run, for the message of a crash.
@@ -45,11 +46,12 @@ struct Check {
   double seconds = 0;
 };
 
-std::vector<Check> all_checks(const Options& options) {
-  if (options.perturb) {
-    auto computes = [](const Op& op, const Case&) { return !op.traits.asserts; };
-    return {{"perturbed", computes, [](const Op& op, const Case& c, size_t) { return check_perturbed(op, c, begin); }}};
-  }
+std::vector<Check> perturbed_checks() {
+  auto computes = [](const Op& op, const Case&) { return !op.traits.asserts; };
+  return {{"perturbed", computes, [](const Op& op, const Case& c, size_t) { return check_perturbed(op, c, begin); }}};
+}
+
+std::vector<Check> recorded_checks() {
   auto always = [](const Op&, const Case&) { return true; };
   return {
       {"results", always, [](const Op& op, const Case& c, size_t) { return check_results(op, c); }},
@@ -61,55 +63,6 @@ std::vector<Check> all_checks(const Options& options) {
       {"round trip", always,
        [](const Op& op, const Case& c, size_t number) { return check_round_trip(op, c, number == 0); }},
   };
-}
-
-// Where we differ and know why: PyTorch is wrong or leaves it open, or we refuse a call and say so. `call` is a part of
-// the call's description, `message` of what went wrong.
-struct Deviation {
-  const char *op, *check, *call, *message, *why;
-};
-const Deviation deviations[] = {
-    {"aten::as_strided_scatter", "gradient", "", "of self",
-     "PyTorch passes self the gradient of what src replaces, and none of the rest"},
-    {"aten::kthvalue", "results", "", "result 1", "which of equal elements is named is left open"},
-    {"aten::nanmedian.dim", "results", "", "result 1", "which of equal elements is named is left open"},
-    {"aten::nanmedian.dim", "gradient", "f64[5, 5]", "", "which of equal elements is named is left open"},
-    {"aten::layer_norm", "gradient", "input=f64[1]", "", "zero: PyTorch's is the rounding error of a difference"},
-    {"aten::native_layer_norm", "results", "16[1], normalized_shape=[1]", "",
-     "zero: PyTorch's is the rounding error of a difference"},
-    {"aten::native_layer_norm", "gradient", "input=f64[1, 2]", "", "nearly zero: rounding errors of a difference"},
-    {"aten::smooth_l1_loss_backward", "gradient", "", "of grad_output", "zero but for the rounding error of a sum"},
-    {"aten::soft_margin_loss", "results", "f16", "expected inf", "PyTorch overflows in f16, we compute in f32"},
-    {"aten::soft_margin_loss", "gradient", "f16", "", "PyTorch overflows in f16, we compute in f32"},
-    {"aten::upsample_bilinear2d.vec", "results", "input=u8", "", "PyTorch interpolates bytes with weights of few bits"},
-    {"aten::_native_batch_norm_legit", "", "running_mean=bf16", "",
-     "PyTorch rounds statistics to bf16 before it uses them"},
-    {"aten::native_batch_norm", "", "running_mean=bf16", "", "PyTorch rounds statistics to bf16 before it uses them"},
-    {"aten::special_bessel_j0", "", "f64", "", "PyTorch's series is good to 8 digits only (compared with mpmath)"},
-    {"aten::special_bessel_j1", "", "f64", "", "PyTorch's series is good to 8 digits only (compared with mpmath)"},
-    {"aten::special_bessel_y1", "", "f64", "", "PyTorch's series is good to 8 digits only (compared with mpmath)"},
-    {"aten::special_i0e", "gradient", "16[", "", "a difference of nearly equal numbers, in 16 bits"},
-    {"aten::special_i1e", "gradient", "16[", "", "a difference of nearly equal numbers, in 16 bits"},
-    {"", "", "", "is not known in a program",
-     "refused: a program does not compute with the values of floating point tensors"},
-    {"", "", "", "known only when the program runs",
-     "refused: sizes that depend on data, outside of what programs may have"},
-    {"", "", "", "a mask beside other indices",
-     "refused: sizes that depend on data, outside of what programs may have"},
-    {"", "", "", "need singular values", "refused: singular values"},
-    {"aten::linalg_norm", "", "[0, 0], ord=1", "there is none to choose",
-     "refused: a norm of a matrix without elements"},
-    {"aten::equal", "", "", "is not supported", "refused: a program does not decide by the values of tensors"},
-    {"aten::embedding_dense_backward", "gradient", "scale_grad_by_freq=True", "is not supported",
-     "refused: a second gradient"},
-};
-const Deviation* deviation(const std::string& op, const std::string& check, const std::string& call,
-                           const std::string& message) {
-  auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
-  for (const Deviation& d : deviations)
-    if ((!*d.op || op == d.op) && (!*d.check || check == d.check) && has(call, d.call) && has(message, d.message))
-      return &d;
-  return nullptr;
 }
 
 Outcome guarded(const std::function<Outcome()>& run) {
@@ -132,8 +85,8 @@ void print_names(const char* what, const std::vector<std::string>& names) {
 
 class Sweep {
  public:
-  Sweep(const Options& options, const Library& library)
-      : options_(options), library_(library), checks_(all_checks(options)) {}
+  Sweep(const Options& options, const Library& library, std::vector<Check> checks)
+      : options_(options), library_(library), checks_(std::move(checks)) {}
 
   void op(const Op& op) {
     failures_.clear();
@@ -147,7 +100,7 @@ class Sweep {
       Recording recording = library_.open(op.name());
       cases = recording.size();
       bool differentiable = false;
-      for (size_t i = 0; i < (options_.perturb && !options_.all ? std::min<size_t>(cases, 4) : cases); ++i) {
+      for (size_t i = 0; i < cases; ++i) {
         one_case(op, recording[i], i);
         differentiable |= recording[i].has_gradients();
       }
@@ -167,18 +120,24 @@ class Sweep {
     std::fflush(stdout);
   }
 
-  bool failed() const { return failed_ > 0; }
-  bool totals() const {
+  size_t failed() const { return failed_; }
+  size_t passed() const { return ops_ - failed_; }
+  void totals() const {
     std::printf("%zu operators, %zu cases, %zu operators failed\n", ops_, cases_, failed_);
-    std::printf("[  PASSED  ] %zu tests.\n", ops_ - failed_);  // an operator counts as one test
-    if (failed_) std::printf("[  FAILED  ] %zu tests, listed below or above:\n", failed_);
     for (const Check& c : checks_)
       std::printf("  %-13s %6zu cases, %5zu failed, %.1f s\n", c.name, c.cases, c.failures, c.seconds);
-    for (const auto& [d, count] : deviating_)
-      std::printf("  %zu cases differ and may: %s %s: %s\n", count, d->op, d->check, d->why);
+    for (const auto& [d, counts] : deviating_)
+      for (const auto& [op, count] : counts)
+        std::printf("  %zu cases differ and may: %s %s %s: %s\n", count, op.c_str(), d->check, d->message, d->why);
     if (!without_gradient_.empty()) print_names("  without a gradient, which PyTorch has", without_gradient_);
     if (!without_schema_.empty()) print_names("  without a recorded schema", without_schema_);
-    return failed_ == 0;
+  }
+  /// Rows of the table of deviations that excuse nothing.
+  std::vector<std::string> stale() const {
+    std::vector<std::string> out;
+    for (const Deviation& d : all_deviations())
+      if (!deviating_.count(&d)) out.push_back(text(d.op, " ", d.check, " ", d.call, " ", d.message));
+    return out;
   }
 
  private:
@@ -192,7 +151,7 @@ class Sweep {
       check.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       ++check.cases;
       if (const Deviation* d = outcome ? deviation(op.name(), check.name, call, *outcome) : nullptr) {
-        ++deviating_[d];
+        ++deviating_[d][op.name()];
         continue;
       }
       check.failures += outcome.has_value();
@@ -212,7 +171,7 @@ class Sweep {
   std::vector<Check> checks_;
   std::vector<std::pair<std::string, std::vector<std::string>>> failures_;  // of the op at hand, by check
   std::vector<std::string> without_schema_, without_gradient_;
-  std::map<const Deviation*, size_t> deviating_;  // how many cases
+  std::map<const Deviation*, std::map<std::string, size_t>> deviating_;  // how many cases
   size_t ops_ = 0, cases_ = 0, failed_ = 0;
 };
 
@@ -223,16 +182,35 @@ bool wanted(const Options& options, const std::string& name) {
   return false;
 }
 
+struct Counts {
+  size_t passed = 0, failed = 0;
+};
+
+Counts run_recorded(const Options& options, const Library& library, const std::set<std::string>& names) {
+  Sweep sweep(options, library, recorded_checks());
+  for (const std::string& name : names) sweep.op(*registry().find(name));
+  sweep.totals();
+  Counts counts{sweep.passed(), sweep.failed()};
+  if (options.ops.empty())
+    for (const std::string& row : sweep.stale()) {
+      std::printf("a deviation that no call shows any more: %s\n", row.c_str());
+      ++counts.failed;
+    }
+  return counts;
+}
+
 // Wrong calls, each op in a process of its own: one that dies must not hide what comes after it.
-bool run_perturbed(const Options& options, const Library& library, const std::set<std::string>& names) {
+Counts run_perturbed(const Options& options, const Library& library, const std::set<std::string>& names) {
   std::vector<std::string> failed, died;
+  size_t tried = 0;
   for (const std::string& name : names) {
     if (!library.has(name)) continue;
+    ++tried;
     std::fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
-      alarm(20);  // none takes as long; the handler says which call it was
-      Sweep sweep(options, library);
+      alarm(60);  // none takes as long; the handler says which call it was
+      Sweep sweep(options, library, perturbed_checks());
       sweep.op(*registry().find(name));
       std::fflush(stdout);
       _exit(sweep.failed() ? 1 : 0);
@@ -242,9 +220,10 @@ bool run_perturbed(const Options& options, const Library& library, const std::se
     if (!WIFEXITED(status)) died.push_back(name);
     else if (WEXITSTATUS(status)) failed.push_back(name);
   }
-  print_names("operators that answer wrong calls with something else than an Error", failed);
-  print_names("operators that wrong calls bring down", died);
-  return failed.empty() && died.empty();
+  std::printf("wrong calls to %zu operators\n", tried);
+  print_names("  operators that answer with something else than an Error", failed);
+  print_names("  operators that die of it", died);
+  return {tried - failed.size() - died.size(), failed.size() + died.size()};
 }
 
 int run(const Options& options) {
@@ -266,21 +245,21 @@ int run(const Options& options) {
   for (const std::string& name : library.schema_names())  // forms derived from a functional twin
     if (wanted(options, name) && registry().find(name)) names.insert(name);
 
-  bool passed = true;
+  Counts total;
   if (options.list) {
     for (const std::string& name : names)
       std::printf("%-55s %3zu cases\n", name.c_str(), library.has(name) ? library.open(name).size() : 0);
-  } else if (options.perturb) {
-    return run_perturbed(options, library, names) ? 0 : 1;
   } else {
-    Sweep sweep(options, library);
-    for (const std::string& name : names) sweep.op(*registry().find(name));
-    passed = sweep.totals();
+    auto count = [&](Counts counts) { total.passed += counts.passed, total.failed += counts.failed; };
+    if (options.recorded) count(run_recorded(options, library, names));
+    if (options.perturbed) count(run_perturbed(options, library, names));
+    std::printf("[  PASSED  ] %zu tests.\n", total.passed);  // an operator counts as one test
+    if (total.failed) std::printf("[  FAILED  ] %zu tests, listed below or above:\n", total.failed);
   }
   print_names("operators without samples", without_samples);
   if (options.list) print_names("recorded operators that are not registered", missing);
   else std::printf("recorded operators that are not registered: %zu; --list names them\n", missing.size());
-  return passed ? 0 : 1;
+  return total.failed ? 1 : 0;
 }
 
 }  // namespace
@@ -295,9 +274,10 @@ int main(int argc, char** argv) {
     else if (word == "--all") options.all = true;
     else if (word == "--quiet" || word.starts_with("--gtest_"))
       options.quiet = true;  // run like the other test programs
-    else if (word == "--perturb") options.perturb = true;
+    else if (word == "--recorded") options.perturbed = false;
+    else if (word == "--perturbed") options.recorded = false;
     else {
-      std::fprintf(stderr, "usage: test_sweep [--op NAME]... [--list] [--all] [--quiet] [--perturb]\n");
+      std::fprintf(stderr, "usage: test_sweep [--op NAME]... [--list] [--all] [--quiet] [--recorded|--perturbed]\n");
       return 2;
     }
   }

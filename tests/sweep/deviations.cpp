@@ -1,0 +1,51 @@
+#include "tests/sweep/deviations.h"
+
+namespace tenon::sweep {
+namespace {
+
+constexpr char undecided[] = "which of equal elements is named is left open";
+constexpr char rounding[] = "zero: PyTorch's is the rounding error of a difference";
+constexpr char few_digits[] = "PyTorch's series is good to 8 digits only (compared with mpmath)";
+constexpr char singular_values[] = "refused: singular values";
+
+const Deviation deviations[] = {
+    {"aten::as_strided_scatter", "gradient", "", "of self",
+     "PyTorch passes self the gradient of what src replaces, and none of the rest"},
+    {"aten::kthvalue", "results", "", "result 1", undecided},
+    {"aten::layer_norm", "gradient", "input=f64[1]", "", rounding},
+    {"aten::native_layer_norm", "results", "16[1], normalized_shape=[1]", "", rounding},
+    {"aten::native_layer_norm", "gradient", "input=f64[1, 2]", "", rounding},
+    {"aten::smooth_l1_loss_backward", "gradient", "", "of grad_output", rounding},
+    {"aten::upsample_bilinear2d.vec", "results", "input=u8", "",
+     "PyTorch interpolates bytes with weights of few bits: its results are off by up to 1"},
+    {"aten::_native_batch_norm_legit", "", "running_mean=bf16", "",
+     "PyTorch rounds statistics to bf16 before it uses them"},
+    {"aten::native_batch_norm", "", "running_mean=bf16", "", "PyTorch rounds statistics to bf16 before it uses them"},
+    {"aten::special_bessel_j0", "", "f64", "", few_digits},
+    {"aten::special_bessel_j1", "", "f64", "", few_digits},
+    {"aten::special_bessel_y1", "", "f64", "", few_digits},
+    {"aten::special_i0e", "gradient", "16[", "", "a difference of nearly equal numbers, in 16 bits"},
+    {"aten::special_i1e", "gradient", "16[", "", "a difference of nearly equal numbers, in 16 bits"},
+    {"aten::tensor_split.tensor_indices_or_sections", "", "", "known only when the program runs",
+     "refused: the number of results depends on data"},
+    {"aten::linalg_matrix_norm", "", "", "need singular values", singular_values},
+    {"aten::linalg_matrix_norm.str_ord", "", "", "need singular values", singular_values},
+    {"aten::linalg_norm.ord_str", "", "", "need singular values", singular_values},
+    {"aten::linalg_norm", "", "[0, 0], ord=1", "there is none to choose",
+     "refused: a norm of a matrix without elements"},
+    {"aten::equal", "", "", "is not supported", "refused: a program does not decide by the values of tensors"},
+};
+
+}  // namespace
+
+const Deviation* deviation(const std::string& op, const std::string& check, const std::string& call,
+                           const std::string& message) {
+  auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
+  for (const Deviation& d : deviations)
+    if (op == d.op && (!*d.check || check == d.check) && has(call, d.call) && has(message, d.message)) return &d;
+  return nullptr;
+}
+
+std::span<const Deviation> all_deviations() { return deviations; }
+
+}  // namespace tenon::sweep
