@@ -3,16 +3,20 @@
 
 #include <cctype>
 #include <charconv>
+#include <map>
 
 #include "tenon/graph/graph.h"
 
 namespace tenon {
 namespace {
 
+using Subgraphs = std::map<std::string, std::shared_ptr<const GraphBody>>;
+
 class Line {
  public:
-  Line(std::string_view text, GraphBody& graph, const OpTable& ops, std::unordered_map<std::string, Value>& values)
-      : whole_(text), rest_(text), graph_(graph), ops_(ops), values_(values) {}
+  Line(std::string_view text, GraphBody& graph, const OpTable& ops, std::unordered_map<std::string, Value>& values,
+       const Subgraphs& subgraphs)
+      : whole_(text), rest_(text), graph_(graph), ops_(ops), values_(values), subgraphs_(subgraphs) {}
 
   void read() {
     if (accept("return ")) {
@@ -26,7 +30,7 @@ class Line {
       Named r;
       r.name = name();
       need(":");
-      r.meta = meta();
+      r.info = type(r.name);
       results.push_back(std::move(r));
     } while (accept(","));
     if (list) need("]");
@@ -35,7 +39,7 @@ class Line {
     need("(");
     if (op == "input") {
       need(")");
-      for (Named& r : results) values_[r.name] = add_input(graph_, r.name, r.meta);
+      for (Named& r : results) values_[r.name] = input(r);
       return;
     }
     Node node;
@@ -45,7 +49,7 @@ class Line {
     node.grad_enabled = !accept("; no_grad");
     if (accept("; backward")) node.phase = Phase::backward;
     std::vector<Value> made;
-    for (Named& r : results) made.push_back(values_[r.name] = add_value(graph_, {.name = r.name, .meta = r.meta}));
+    for (Named& r : results) made.push_back(values_[r.name] = add_value(graph_, r.info));
     if (list) node.results.emplace_back(made);
     else
       for (Value v : made) node.results.emplace_back(v);
@@ -55,8 +59,14 @@ class Line {
  private:
   struct Named {
     std::string name;
-    TensorMeta meta;
+    ValueInfo info;
   };
+
+  Value input(const Named& r) {
+    Value v = add_value(graph_, r.info);
+    graph_.inputs.emplace_back(v);
+    return v;
+  }
 
   void skip() { rest_ = trim(rest_); }
   char peek() {
@@ -105,6 +115,14 @@ class Line {
     }
     return out;
   }
+  // int = s0 + 1, or a tensor: f32[2, s0][1, 2]
+  ValueInfo type(std::string name) {
+    for (auto [word, kind] :
+         {std::pair{"int", ValueType::integer}, {"float", ValueType::floating}, {"bool", ValueType::boolean}})
+      if (accept(text(word, " ")))
+        return {.name = std::move(name), .type = kind, .expr = sym::parse(trim(take_until('=')))};
+    return {.name = std::move(name), .meta = meta()};
+  }
   TensorMeta meta() {
     auto dtype = dtype_of(word());
     require(dtype.has_value(), "expected a dtype in ", quoted(whole_, 200));
@@ -114,6 +132,10 @@ class Line {
   }
 
   void arguments(Node& node) {
+    if (node.op->kind == Kind::structural) {  // takes what it is given
+      for (; !accept(")"); accept(",")) node.args.push_back(arg(nullptr));
+      return;
+    }
     const auto& slots = node.op->schema.args;
     node.args.resize(slots.size());
     uint64_t given = 0;
@@ -154,7 +176,19 @@ class Line {
         }
         return out;
       }
+      if (rest_.find('%') < rest_.find(']')) {  // numbers that nodes compute among them
+        need("[");
+        Arg::Items items;
+        for (; !accept("]"); accept(",")) items.push_back(arg(nullptr));
+        return items;
+      }
       return sizes();
+    }
+    if (accept("graph ")) {
+      std::string called = word();
+      auto found = subgraphs_.find(called);
+      require(found != subgraphs_.end(), "no graph ", quoted(called), " follows ", quoted(whole_, 200));
+      return Subgraph{called, found->second};
     }
     if (accept("'")) {
       std::string out(take_until('\''));
@@ -169,7 +203,7 @@ class Line {
         if (w == tenon::name(f)) return f;
       fail("torch.", w, " is not understood in ", quoted(whole_, 200));
     }
-    size_t n = rest_.find_first_of(",);");
+    size_t n = rest_.find_first_of(",);]");
     std::string_view w = trim(rest_.substr(0, n));
     rest_.remove_prefix(n == std::string_view::npos ? rest_.size() : n);
     if (w == "None") return {};
@@ -187,15 +221,44 @@ class Line {
   GraphBody& graph_;
   const OpTable& ops_;
   std::unordered_map<std::string, Value>& values_;
+  const Subgraphs& subgraphs_;
 };
+
+size_t indent_of(std::string_view line) { return std::min(line.find_first_not_of(' '), line.size()); }
+
+// The lines from the first on that are indented as it is, and what is indented deeper: the graphs of the node above it,
+// each a name and a block.
+Graph read_block(std::span<const std::string> lines, const OpTable& ops) {
+  Graph graph;
+  std::unordered_map<std::string, Value> values;
+  for (size_t i = 0; i < lines.size();) {
+    size_t indent = indent_of(lines[i]), end = i + 1;
+    auto block_end = [&](size_t from, size_t deeper_than) {
+      while (from < lines.size() && indent_of(lines[from]) > deeper_than) ++from;
+      return from;
+    };
+    Subgraphs subgraphs;
+    for (size_t stop = block_end(end, indent); end < stop;) {
+      std::string_view title = trim(lines[end]);
+      require(ends_with(title, ":"), "expected the name of a graph and ':', got ", quoted(title));
+      size_t last = block_end(end + 1, indent_of(lines[end]));
+      Graph body = read_block(lines.subspan(end + 1, last - end - 1), ops);
+      subgraphs[std::string(title.substr(0, title.size() - 1))] = body.release();
+      end = last;
+    }
+    Line(trim(lines[i]), graph.body(), ops, values, subgraphs).read();
+    i = end;
+  }
+  return graph;
+}
 
 }  // namespace
 
 Graph parse_graph(std::string_view text, const OpTable& ops) {
-  Graph graph;
-  std::unordered_map<std::string, Value> values;
-  for (const std::string& line : split(text, '\n'))
-    if (!trim(line).empty() && trim(line)[0] != '#') Line(trim(line), graph.body(), ops, values).read();
+  std::vector<std::string> lines;
+  for (std::string& line : split(text, '\n'))
+    if (!trim(line).empty() && trim(line)[0] != '#') lines.push_back(std::move(line));
+  Graph graph = read_block(lines, ops);
   verify(graph.body());
   return graph;
 }

@@ -113,7 +113,7 @@ std::string to_text(const GraphBody& graph, const std::function<std::string(cons
     if (node.phase == Phase::backward) out += "  ; backward";
     out += "\n";
     for (const Arg& arg : node.args)
-      if (const Subgraph* sub = arg.get<Subgraph>()) out += "  " + sub->name + ":\n" + indented(to_text(*sub->body));
+      if (const Subgraph* sub = arg.get<Subgraph>()) out += indented(sub->name + ":\n" + indented(to_text(*sub->body)));
   }
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
     out += "return " + to_text(graph, graph.outputs[i]);

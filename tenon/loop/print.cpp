@@ -121,7 +121,10 @@ std::string to_text(const Program& program) {
   std::string out;
   for (const Buffer& b : program.buffers) {
     std::string_view role = b.role == Role::input ? "input" : b.role == Role::output ? "output" : "temporary";
-    out += text(role, " ", b.name, ": ", b.dtype, b.sizes, b.strides, "\n");
+    if (b.view_of != no_buffer && b.role == Role::temporary) role = "view";
+    out += text(role, " ", b.name, ": ", b.dtype, b.sizes, b.strides);
+    if (b.view_of != no_buffer) out += text(" in ", program.buffers[b.view_of].name, " from ", b.offset);
+    out += "\n";
   }
   for (const Step& step : program.steps) out += std::visit([&](const auto& s) { return step_text(program, s); }, step);
   return out;
@@ -137,6 +140,9 @@ void verify(const Program& program) {
              " with ", n.args.size(), " indices");
     }
   }
+  for (size_t i = 0; i < program.buffers.size(); ++i)
+    if (BufferId base = program.buffers[i].view_of; base != no_buffer)
+      expect(base < i && program.buffers[base].view_of == no_buffer, "a view of a buffer that is none to view");
   for (const Step& step : program.steps)
     if (const Stage* stage = std::get_if<Stage>(&step)) {
       expect(!stage->stores.empty(), "a stage without stores");

@@ -9,6 +9,8 @@
 
 namespace tenon::loop {
 
+constexpr BufferId no_buffer = ~0u;
+
 enum class Role : uint8_t { input, output, temporary };
 
 struct Buffer {
@@ -17,7 +19,8 @@ struct Buffer {
   Role role = Role::temporary;
   size_t slot = 0;  // input, output: which tensor of the call, or which value of the graph
   std::string name;
-  SymInt offset = 0;
+  BufferId view_of = no_buffer;  // it lies within that one, which is no view itself, from `offset` on
+  SymInt offset = 0;             // in elements
 };
 
 enum class Combine : uint8_t {

@@ -28,8 +28,18 @@ loop::Program lower(const GraphBody& graph) {
       if (graph.info(v).type == ValueType::tensor)
         claim(v, is_output[v.id] ? loop::Role::output : loop::Role::temporary);
     });
-    if (node.op->traits.asserts || node.op->kind == Kind::view || node.op->kind == Kind::symbolic)
-      continue;  // a view is a way of reading
+    if (node.op->kind == Kind::view) {  // a way of reading
+      Value viewed = *node.args[0].get<Value>();
+      loop::BufferId base = program.buffers[buffer[viewed.id]].view_of;
+      if (base == loop::no_buffer) base = buffer[viewed.id];
+      Value root{static_cast<ValueId>(program.buffers[base].slot)};
+      for_each_result(node, [&](Value v) {
+        loop::Buffer& b = program.buffers[buffer[v.id]];
+        b.view_of = base;
+        b.offset = graph.info(v).meta.offset - graph.info(root).meta.offset;
+      });
+    }
+    if (node.op->traits.asserts || node.op->kind == Kind::view || node.op->kind == Kind::symbolic) continue;
     const OpDef* def = node.op->def;
     require(def && (def->lower || def->scalar), node.op->name(), " has no stages; decompose the graph first");
     CallArgs args;

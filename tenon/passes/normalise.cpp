@@ -88,7 +88,7 @@ class Normaliser {
       }
       Node copy = node;
       for (Arg& arg : copy.args) arg = translated(arg, from, map);
-      copy.grad_enabled = grad;
+      copy.grad_enabled = grad && node.grad_enabled;
       results(copy, from, map);
       add_node(replay_.graph.body(), std::move(copy));
     }
