@@ -1,5 +1,6 @@
 #include "tenon/tensor/tensor.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "tenon/sym/checked.h"
@@ -131,7 +132,7 @@ Tensor contiguous_copy(const Tensor& t) {
 void require_fits(const TensorMeta& meta, size_t storage_bytes, std::string_view what) {
   require(meta.sizes.size() == meta.strides.size(), what, ": ", meta.sizes.size(), " sizes but ", meta.strides.size(),
           " strides");
-  bool any = true;
+  bool any = true, fits = true;
   int64_t last = 0;
   require(meta.offset.is_int() && meta.offset.as_int() >= 0, what, ": expected a storage offset of 0 or more, got ",
           meta.offset);
@@ -140,12 +141,16 @@ void require_fits(const TensorMeta& meta, size_t storage_bytes, std::string_view
     int64_t size = meta.sizes[i].as_int(), stride = meta.strides[i].as_int();
     require(size >= 0, what, ": expected sizes of 0 or more, got ", meta.sizes);
     require(stride >= 0, what, ": expected strides of 0 or more, got ", meta.strides);
-    if (size == 0) any = false;
-    else last = sym::checked_add(last, sym::checked_mul(size - 1, stride));
+    int64_t step = 0;
+    fits &= !__builtin_mul_overflow(std::max<int64_t>(size - 1, 0), stride, &step) &&
+            !__builtin_add_overflow(last, step, &last);
+    any &= size > 0;
   }
   if (!any) return;
-  int64_t needed = sym::checked_mul(sym::checked_add(sym::checked_add(last, meta.offset.as_int()), 1),
-                                    static_cast<int64_t>(item_size(meta.dtype)));
+  int64_t needed = 0;
+  fits &= !__builtin_add_overflow(last, meta.offset.as_int(), &last) && !__builtin_add_overflow(last, 1, &last) &&
+          !__builtin_mul_overflow(last, static_cast<int64_t>(item_size(meta.dtype)), &needed);
+  require(fits, what, ": ", meta, " at offset ", meta.offset, " reaches further than 64 bits can say");
   require(static_cast<uint64_t>(needed) <= storage_bytes, what, ": ", meta, " at offset ", meta.offset, " needs ",
           needed, " bytes, its storage has ", storage_bytes);
 }

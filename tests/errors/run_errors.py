@@ -1,7 +1,8 @@
 """Every verb on malformed files:  run_errors.py [--tenon BIN]
 
 Each verb that reads what is wrong with a file of make_bad_files.py must end within 10 seconds and 1 GiB with status 1, one
-sentence on stderr and no output file. Files that are merely odd must load.
+sentence on stderr, the one of messages.txt, and no output file. Files that are merely odd must load. --update writes
+messages.txt anew; read the difference before you keep it.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+MESSAGES = HERE / "messages.txt"
 VERBS = {"all": ("show", "run", "grad", "convert"), "run": ("run",), "weights": ("run", "grad", "convert"),
          "operators": ("show", "run", "grad"), "compute": ("run", "grad")}
 SECONDS, KILOBYTES = 10, 1 << 20
@@ -55,14 +57,33 @@ def mistakes(status, error, seconds, kilobytes, wanted):
         yield "control characters on stderr"
 
 
+def read_messages():
+    """(file, verb) -> message. A line is: file, verbs and message, between tabs."""
+    messages = {}
+    for line in MESSAGES.read_text().splitlines() if MESSAGES.exists() else []:
+        name, verbs, message = line.split("\t")
+        messages.update({(name, verb): message for verb in verbs.split(",")})
+    return messages
+
+
+def write_messages(messages):
+    lines = {}
+    for (name, verb), message in messages.items():
+        lines.setdefault((name, message), []).append(verb)
+    text = (f"{name}\t{','.join(verbs)}\t{message}\n" for (name, message), verbs in sorted(lines.items()))
+    MESSAGES.write_text("".join(text))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tenon", default=str(ROOT / "build" / "bin" / "tenon"))
     parser.add_argument("--only", nargs="*", default=[], help="only files whose name contains one of these")
     parser.add_argument("--print", action="store_true", help="print every message")
+    parser.add_argument("--update", action="store_true", help="write messages.txt anew")
     parser.add_argument("--totals", help="a file to append \"passed failed\" to")
     options = parser.parse_args()
     passed = failed = 0
+    wanted, said = read_messages(), {}
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         subprocess.run([sys.executable, HERE / "make_bad_files.py", folder], check=True, stdout=subprocess.DEVNULL)
@@ -74,6 +95,10 @@ def main():
             for verb in VERBS[entry["verb"]] if bad else ("show", "convert"):
                 result = measured([options.tenon, *map(str, arguments(verb, folder / name, out))])
                 found = list(mistakes(*result, 1 if bad else 0))
+                if bad:
+                    message = said[name, verb] = result[1].strip().replace(str(folder / name), "FILE").replace(str(out), "OUT")
+                    if not options.update and message != wanted.get((name, verb)):
+                        found.append(f"expected: {wanted.get((name, verb))}")
                 if out.exists():
                     out.unlink()
                     if bad:
@@ -81,6 +106,8 @@ def main():
                 if options.print or found:
                     print(f"{verb} {name} ({entry['mistake']}): {'; '.join(found) or 'ok'}\n    {result[1].strip()[:500]}", flush=True)
                 passed, failed = passed + (not found), failed + bool(found)
+    if options.update:
+        write_messages({**wanted, **said} if options.only else said)
     print(f"{passed} passed, {failed} failed")
     if options.totals:
         with open(options.totals, "a") as file:
