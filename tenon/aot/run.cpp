@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tenon/aot/guards.h"
 #include "tenon/interp/eager.h"
 #include "tenon/interp/run_graph.h"
 #include "tenon/ops/random.h"
@@ -70,6 +71,7 @@ RunResult run(const FunctionalProgram& functional, const ExportedProgram& progra
     }
   }
   interp::bind_symbols(graph, bound, names);  // errors in the caller's terms
+  check_guards(program, inputs);
   std::vector<CallArg> results = interp::run_graph(graph, bound);
 
   RunResult out;

@@ -142,6 +142,7 @@ class Writer {
     out_.constants = original_.constants;
     out_.module_calls.push_back(original_.module_calls.at(0));
     out_.ranges = original_.ranges;
+    out_.guards = original_.guards;
     out_.graph->shapes = original_.graph->shapes;
     out_.dialect = "ATEN";
     out_.torch_version = original_.torch_version;

@@ -31,6 +31,17 @@ class Inputs(CommandTest):
         self.assertIn("'nonsense'", message)
         self.assertIn(f"the inputs are {name}: f32[", message)
 
+    def test_inputs_that_break_a_guard_are_refused(self):
+        joint = self.scratch / "joint.pt2"
+        self.good("grad", FILES / "j_guards.pt2", "-o", joint, "--wrt", "all")
+        wrong = {"x": (5, "'(L['x'].size()[0] % 2) == 0', but L['x'].size()[0] is 5"),
+                 "table_a_1": (7, "L['table']['a'][1].size()[0] is 7"),
+                 "rest": (8, "L['rest'].size()[0] is 8, L['x'].size()[0] is 4")}
+        for name, (size, expected) in wrong.items():
+            arrays = {**reference("j_guards.in.npz"), name: numpy.ones(size, numpy.float32)}
+            for file in (FILES / "j_guards.pt2", joint):
+                self.assertIn(expected, self.refused("run", file, "--inputs", self.save("g.npz", **arrays)))
+
     def test_a_missing_input_is_named(self):
         tensors = reference("j_constants.in.npz")
         tensors.pop("y")

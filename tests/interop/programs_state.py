@@ -156,6 +156,19 @@ def ordered_dict_and_repeats():
 
 
 @program("j", small=True)
+def guards():
+    def forward(x, table, *, rest):
+        halves = x.reshape(2, -1)
+        if table["a"][1].shape[0] % 3 == 0 and rest.shape[0] > 2 * x.shape[0]:
+            halves = halves * 2
+        return halves.sum() + table["a"][1].sum() * rest.mean()
+
+    free = {0: Dim.AUTO}
+    return Program(Function(forward), (torch.randn(4), {"a": [torch.randn(2), torch.randn(6)]}), {"rest": torch.randn(9)},
+                   {"x": free, "table": {"a": [free, free]}, "rest": free})
+
+
+@program("j", small=True)
 def sizes_as_outputs():
     def forward(x, y):
         n, m = x.shape
