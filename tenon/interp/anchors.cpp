@@ -78,6 +78,7 @@ struct Runner {
   }
 
   void operator()(const loop::Stage&) const { unreachable(); }
+  void operator()(const loop::Call&) const { unreachable(); }  // run_graph calls operators itself
 
   void operator()(const loop::Gemm& g) const {
     same(g.a.sizes[0], g.out.sizes[0], "the batch");

@@ -78,13 +78,26 @@ std::string step_text(const Program& p, const AttentionGradient& a) {
               operand(p, a.v), ", scale ", a.scale, ")\n");
 }
 std::string step_text(const Program& p, const Sort& s) {
-  return text("sort(", operand(p, s.in), ", dim ", s.dim, s.descending ? ", descending" : "", ")\n");
+  return text(operand(p, s.values), ", ", operand(p, s.indices), " = sort(", operand(p, s.in), ", dim ", s.dim,
+              s.descending ? ", descending" : "", ")\n");
 }
 std::string step_text(const Program& p, const TopK& s) {
-  return text("topk(", operand(p, s.in), ", dim ", s.dim, ", k ", s.k, ")\n");
+  return text(operand(p, s.values), ", ", operand(p, s.indices), " = topk(", operand(p, s.in), ", dim ", s.dim, ", k ",
+              s.k, ")\n");
 }
 std::string step_text(const Program& p, const Scan& s) {
-  return text("scan(", operand(p, s.in), ", dim ", s.dim, ")\n");
+  static constexpr std::string_view kinds[] = {"sum", "product", "max", "min", "logsumexp"};
+  return text(operand(p, s.out), s.has_indices ? ", " + operand(p, s.indices) : std::string(), " = scan_",
+              kinds[static_cast<size_t>(s.kind)], "(", operand(p, s.in), ", dim ", s.dim, ")\n");
+}
+
+std::string step_text(const Program& p, const Call& c) {
+  auto names = [&](const std::vector<BufferId>& buffers) {
+    std::string out;
+    for (BufferId b : buffers) out += (out.empty() ? "" : ", ") + p.buffers[b].name;
+    return out;
+  };
+  return text(names(c.writes), c.writes.empty() ? "" : " = ", "call ", c.op, "(", names(c.reads), ")\n");
 }
 
 }  // namespace

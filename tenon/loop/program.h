@@ -119,7 +119,13 @@ struct Scan {
   size_t dim = 0;
 };
 
-using Step = std::variant<Stage, Gemm, Convolution, Attention, AttentionGradient, Sort, TopK, Scan>;
+/// What no stage can do: sizes that depend on data, numbers taken from tensors. The operator itself is called.
+struct Call {
+  std::string op;
+  std::vector<BufferId> reads, writes;
+};
+
+using Step = std::variant<Stage, Gemm, Convolution, Attention, AttentionGradient, Sort, TopK, Scan, Call>;
 
 struct Program {
   Arena arena;

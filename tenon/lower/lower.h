@@ -6,7 +6,7 @@
 namespace tenon {
 
 /// The stages of a functional graph, in order, over one buffer per value. A view is a buffer that lies within its
-/// base's. Nodes that need more than stages (library calls, assertions) are refused by name.
+/// base's. What stages cannot do is a call of the operator itself; assertions are left out.
 loop::Program lower(const GraphBody& graph);
 
 }  // namespace tenon

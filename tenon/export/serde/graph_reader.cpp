@@ -128,8 +128,12 @@ bool is_identifier(std::string_view s) {
   return good;
 }
 
-// What PyTorch writes: torch.ops.aten.add.Tensor, torch.ops.higher_order.cond, and functions on numbers: _operator.add,
-// math.ceil, torch.sym_max. Whether there is such an operator is another question.
+bool is_module_of_numbers(std::string_view name) {
+  return name == "_operator" || name == "math" || name == "torch" || name == "builtins";
+}
+
+// What PyTorch writes: torch.ops.aten.add.Tensor, torch.ops.higher_order.cond, and functions of Python's modules:
+// _operator.add, math.ceil, torch.sym_max. Whether there is such an operator is another question.
 std::string_view read_target(Json json) {
   constexpr size_t longest = 500;
   std::string_view target = json.as_string();
@@ -139,7 +143,7 @@ std::string_view read_target(Json json) {
   bool good = true;
   for (const std::string& part : parts) good = good && is_identifier(part);
   if (starts_with(target, "torch.ops.")) good = good && parts.size() == (parts[2] == "higher_order" ? 4u : 5u);
-  else good = good && parts.size() == 2 && (parts[0] == "_operator" || parts[0] == "math" || parts[0] == "torch");
+  else good = good && parts.size() >= 2 && is_module_of_numbers(parts[0]);
   json.require(good, "expected an operator such as torch.ops.aten.add.Tensor, found ", quoted(target));
   return target;
 }
