@@ -5,7 +5,7 @@
 namespace tenon {
 
 extern Handle embedding, index_tensor, index_put, index_select, index_add, index_fill, gather, scatter_src,
-    scatter_value, scatter_add, scatter_reduce, take, put, nonzero, nonzero_static, masked_scatter;
+    scatter_value, scatter_add, scatter_reduce, take, put, nonzero, nonzero_static, masked_scatter, item;
 
 /// Argument `at` must hold indices.
 void require_index(const MetaCall& m, size_t at);

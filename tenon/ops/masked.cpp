@@ -12,7 +12,7 @@
 
 namespace tenon {
 
-Handle nonzero, nonzero_static, masked_scatter;
+Handle nonzero, nonzero_static, masked_scatter, item;
 static Handle masked_scatter_backward, repeat_interleave;
 
 namespace {
@@ -228,7 +228,7 @@ void register_masked(Registry& ops) {
       .meta = number_meta,
       .kernel = read_number,
   });
-  ops.add({
+  ops.add(item, {
       .schema = "item(Tensor self) -> Scalar",
       .meta = number_meta,
       .kernel = read_number,

@@ -188,7 +188,7 @@ void register_pad(Registry& ops) {
       .kind = Kind::composite,
       .decompose =
           [](Build& b) {
-            static const char* modes[] = {"constant", "reflect", "replicate", "circular"};
+            static const char* modes[] = {"reflect", "replicate", "circular", "constant"};
             int64_t mode = b.constant(2);
             b.require(mode >= 0 && mode < 4, "mode: expected 0 to 3, got ", mode);
             return padded(b, modes[mode], b.arg(3));

@@ -5,6 +5,7 @@
 
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
+#include "tenon/ops/index.h"
 #include "tenon/ops/infer.h"
 #include "tenon/ops/known.h"
 #include "tenon/ops/reduce.h"
@@ -115,7 +116,13 @@ void register_shape(Registry& ops) {
       .schema = "narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)",
       .kind = Kind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return one(narrowed(b[0], b.dim(1, b[0].rank()), b.integer(2), b.integer(3), b)); },
+      .decompose =
+          [](Build& b) {
+            b.require(is_integral(b[2].dtype()) && b[2].dtype() != DType::boolean && b[2].rank() == 0,
+                      "start: expected an integer without dimensions, got ", b[2].meta());
+            SymInt start = *item(b[2]).values[0].get<SymInt>();
+            return one(narrowed(b[0], b.dim(1, b[0].rank()), start, b.integer(3), b));
+          },
   });
   ops.add({
       .schema = "narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",

@@ -5,6 +5,7 @@ import torch
 from samples import calls
 from samples_of_elements import arithmetic, conversions, in_place, reductions
 from samples_of_layers import activations, attention, convolutions, losses_and_products, norms, pools_and_resizing
+from samples_of_rest import numbers_in_place_of_tensors, other_names, recurrent, spelled_otherwise
 from samples_of_shapes import factories, indexing, joining, others, views
 
 
@@ -12,6 +13,7 @@ def samples():
     torch.manual_seed(7)
     calls.clear()
     for part in (convolutions, norms, attention, indexing, pools_and_resizing, arithmetic, in_place, conversions, reductions,
-                 views, factories, joining, activations, losses_and_products, others):
+                 views, factories, joining, activations, losses_and_products, others, other_names, numbers_in_place_of_tensors,
+                 spelled_otherwise, recurrent):
         part()
     return list(calls)

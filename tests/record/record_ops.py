@@ -74,8 +74,9 @@ def features(given):
 class Calls:
     """The calls seen so far, by overload; of equal-looking ones only the first."""
 
-    def __init__(self, only):
+    def __init__(self, only, not_these=()):
         self.only = only
+        self.not_these = not_these
         self.by_overload = collections.defaultdict(list)
         self.seen = set()
 
@@ -83,7 +84,7 @@ class Calls:
         if not isinstance(overload, torch._ops.OpOverload) or overload.namespace != "aten":
             return
         name = overload_name(overload)
-        if self.only and not any(text in name for text in self.only):
+        if name in self.not_these or self.only and not any(text in name for text in self.only):
             return
         given = bind(overload, args, kwargs)
         try:
@@ -176,6 +177,7 @@ def samples_of(op, dtype, count):
 
 def collect(calls, log):
     start = time.time()
+    torch.use_deterministic_algorithms(True, warn_only=True)  # fills what torch.empty makes, so that recordings repeat
     for number, op in enumerate(op_db):
         supported = op.supported_dtypes("cpu")
         for dtype, count in SAMPLES.items():
@@ -187,6 +189,7 @@ def collect(calls, log):
                 log.append(f"{op.name} {dtype}: no samples: {short(error)}")
                 continue
             for index, sample in enumerate(samples):
+                torch.manual_seed(index)
                 try:
                     export_calls(calls, op.op, [sample.input, *sample.args], sample.kwargs)
                 except Exception as error:
@@ -252,6 +255,18 @@ def choose(name, candidates, log):
     return cases, bytes(writer.data)
 
 
+def stored(out):
+    """What a folder holds: overload -> (cases as text, data)."""
+    found = {}
+    for path in out.glob("*.zip"):
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                if name.endswith(".json"):
+                    name = name.removesuffix(".json")
+                    found[name] = (archive.read(f"{name}.json").decode(), archive.read(f"{name}.bin"))
+    return found
+
+
 def write(out, recorded):
     for old in out.glob("*.zip"):
         old.unlink()
@@ -263,8 +278,7 @@ def write(out, recorded):
         path = out / f"{letter}.zip"
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
             for name in names:
-                cases, data = recorded[name]
-                text = json.dumps(cases, separators=(",", ":"), allow_nan=False)
+                text, data = recorded[name]
                 archive.writestr(entry(f"{name}.json"), text)
                 archive.writestr(entry(f"{name}.bin"), data)
         total += path.stat().st_size
@@ -280,17 +294,18 @@ def entry(name):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=pathlib.Path)
-    parser.add_argument("--only", nargs="*", default=[], help="only overloads whose names contain one of these")
+    parser.add_argument("--only", nargs="*", default=[], help="only overloads whose names contain one of these; the others stay as they are")
     parser.add_argument("--calls", type=pathlib.Path, help="keep the calls found here, or take them from here")
     parser.add_argument("--log", type=pathlib.Path, help="where to write what could not be recorded, and why")
     parser.add_argument("--extra-only", action="store_true", help="only the hand-written calls")
+    parser.add_argument("--missing", action="store_true", help="only overloads that OUT does not hold yet")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     logging.disable(logging.CRITICAL)
     log = []
-    calls = Calls(options.only)
+    calls = Calls(options.only, stored(options.out) if options.missing else ())
     for overload, args, kwargs in extra_samples.samples():
         calls.add("extra", overload, args, kwargs)
     if options.calls is not None and options.calls.exists():
@@ -299,17 +314,19 @@ def main():
         collect(calls, log)
         if options.calls is not None:
             save_calls(calls, options.calls)
-    recorded = {}
+    recorded = stored(options.out) if options.only or options.missing else {}
+    count = 0
     print(f"{len(calls.by_overload)} overloads called", flush=True)
     for number, (name, candidates) in enumerate(sorted(calls.by_overload.items())):
         cases, data = choose(name, candidates, log)
         if cases:
-            recorded[name] = (cases, data)
+            recorded[name] = (json.dumps(cases, separators=(",", ":"), allow_nan=False), data)
+            count += len(cases)
         if number % 100 == 99:
             print(f"recorded {number + 1} overloads", flush=True)
     size = write(options.out, recorded)
     missing = [name for name in FIRST_LIST if name not in recorded and not options.only]
-    print(f"{len(recorded)} overloads, {sum(len(c) for c, _ in recorded.values())} cases, {size} bytes")
+    print(f"{len(recorded)} overloads, {count} cases new, {size} bytes")
     print(f"of the first list without cases: {', '.join(missing) or 'none'}")
     if options.log is not None:
         options.log.write_text("\n".join(log) + "\n")

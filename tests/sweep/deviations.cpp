@@ -21,6 +21,8 @@ const Deviation deviations[] = {
     {"aten::_native_batch_norm_legit", "", "running_mean=bf16", "",
      "PyTorch rounds statistics to bf16 before it uses them"},
     {"aten::native_batch_norm", "", "running_mean=bf16", "", "PyTorch rounds statistics to bf16 before it uses them"},
+    {"aten::special_digamma", "gradient", "f64", "", few_digits},
+    {"aten::special_psi", "gradient", "f64", "", few_digits},
     {"aten::special_bessel_j0", "", "f64", "", few_digits},
     {"aten::special_bessel_j1", "", "f64", "", few_digits},
     {"aten::special_bessel_y1", "", "f64", "", few_digits},
