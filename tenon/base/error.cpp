@@ -5,6 +5,7 @@
 namespace tenon {
 
 void fail_with(const std::string& message) { throw Error(message); }
+void fail_unsupported(const std::string& message) { throw Unsupported(message); }
 
 void fail_internal(Place at, const std::string& message) {
   std::string_view file = at.file;

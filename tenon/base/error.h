@@ -14,6 +14,12 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Nothing is wrong with it, but Tenon does not do it: it can still be shown and written.
+class Unsupported : public Error {
+ public:
+  using Error::Error;
+};
+
 /// Tenon itself is at fault.
 class InternalError : public std::logic_error {
  public:
@@ -21,6 +27,7 @@ class InternalError : public std::logic_error {
 };
 
 [[noreturn]] void fail_with(const std::string& message);
+[[noreturn]] void fail_unsupported(const std::string& message);
 
 template <class... Parts>
 [[noreturn, gnu::cold, gnu::noinline]] void fail(const Parts&... parts) {

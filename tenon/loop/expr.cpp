@@ -10,7 +10,7 @@ Compute compute_of(DType dtype) {
   if (dtype == DType::boolean) return Compute::boolean;
   if (dtype == DType::f64) return Compute::f64;
   if (is_floating(dtype)) return Compute::f32;
-  require(!is_complex(dtype), "complex tensors are not supported yet");
+  if (is_complex(dtype)) fail_unsupported("complex tensors are not supported yet");
   return Compute::i64;
 }
 

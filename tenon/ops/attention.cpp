@@ -53,7 +53,7 @@ void require_heads(const MetaCall& m, size_t q, size_t k, size_t v) {
 }
 
 void require_no_dropout(const MetaCall& m, size_t at) {
-  m.require(m.number(at) == 0, "dropout is not supported here, got dropout_p=", m.number(at));
+  m.supports(m.number(at) == 0, "dropout is not supported here, got dropout_p=", m.number(at));
 }
 
 Metas attention_meta(MetaCall& m) {

@@ -80,6 +80,11 @@ struct ArgsView {
   void require(bool ok, const Parts&... parts) const {
     if (!ok) [[unlikely]] tenon::fail(op.name(), ": ", parts...);
   }
+  /// Nobody's fault, but not done.
+  template <class... Parts>
+  void supports(bool ok, const Parts&... parts) const {
+    if (!ok) [[unlikely]] fail_unsupported(text(op.name(), ": ", parts...));
+  }
 };
 
 /// "f32[2, 3]", "3", "None": an argument as an error message shows it.

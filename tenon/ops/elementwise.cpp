@@ -226,7 +226,7 @@ void register_elementwise(Registry& ops) {
         .kind = Kind::composite,
         .traits = {.may_alias = true},
         .decompose = [](Build& b) -> Results {
-          b.require(!is_complex(b[0].dtype()), "complex tensors are not supported yet, got ", b[0].meta());
+          b.supports(!is_complex(b[0].dtype()), "complex tensors are not supported yet, got ", b[0].meta());
           return one(b[0]);
         },
     });

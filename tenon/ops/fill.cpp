@@ -168,7 +168,7 @@ void register_fill(Registry& ops) {
         Tensor x = b[0];
         int64_t classes = b.constant(1);
         b.require(x.dtype() == DType::i64, "expected an i64 tensor of class numbers, got ", x.meta());
-        b.require(classes > 0, "num_classes: expected a positive number, got ", classes, "; finding it from the data is not supported");
+        b.supports(classes > 0, "num_classes: expected a positive number, got ", classes, "; finding it from the data is not supported");
         Tensor hit = eq(unsqueeze(x, -1), arange(0, classes, 1));
         return one(to(hit, DType::i64));
       },

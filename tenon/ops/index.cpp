@@ -324,7 +324,7 @@ void register_index(Registry& ops) {
             l.tensor([&](const Index& i) { return l[0].at({l[1].at(i.drop_last()), i.last()}); });
           },
       .vjp = [](Vjp& v) -> Grads {
-        v.require(!v.flag(4), "sparse gradients are not supported; use sparse=False");
+        v.supports(!v.flag(4), "sparse gradients are not supported; use sparse=False");
         return {embedding_backward(v.grad(0), v[1], v[0].size(0), v.arg(2), v.arg(3))};
       },
   });

@@ -26,10 +26,10 @@ Tensor scaled(const Tensor& x, const ArgsView& call, size_t by) {
   return call.number(by) == 1 ? x : Tensor(mul(x, call.arg(by)));
 }
 
-// beta * self + alpha * product; beta of 0 means self is not looked at, not even its NaN.
+// beta * self + alpha * product; beta of 0 means self is not looked at, not even its NaN, and has a gradient of zeros.
 Tensor combined(const ArgsView& call, const Tensor& self, const Tensor& product) {
   Tensor p = scaled(product, call, 4);
-  if (call.number(3) == 0) return p;
+  if (call.number(3) == 0) return where(full(Sizes{}, false, kw("dtype", DType::boolean)), self, p);
   return scaled(self, call, 3) + p;
 }
 

@@ -115,7 +115,7 @@ void register_split(Registry& ops) {
             Tensor where = b[1];
             b.require(where.dtype() == DType::i64 && where.rank() <= 1,
                       "expected i64 positions of at most 1 dimension, got ", where.meta());
-            b.require(!where.is_traced(),
+            b.supports(!where.is_traced(),
                       "positions that are a tensor are known only when the program runs; give a list");
             size_t dim = b.dim(2, b[0].rank());
             Tensor own = contiguous_copy(where);

@@ -103,7 +103,8 @@ Metas infer_any(const Op& op, std::span<const CallArg> args) {
   if (auto metas = infer(op.functional ? *op.functional : op, args)) return *metas;
   const OpDef* def = op.def;
   if (op.traits.asserts) return {};
-  require(def && def->decompose, "the operator ", op.name(), " is not supported; tenon ops lists those that are");
+  if (!def || !def->decompose)
+    fail_unsupported(text("the operator ", op.name(), " is not supported; tenon ops lists those that are"));
   // Trace what it means into a graph of its own; only the results' metas are of interest.
   GraphBody scratch;
   sym::ShapeEnv* shapes = growing_shapes();  // symbols for sizes that only a run can tell belong to the program
