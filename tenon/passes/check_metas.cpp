@@ -54,9 +54,7 @@ class MetaChecker {
     Metas given;
     try {
       given = infer_any(*node.op, args);
-    } catch (const Unsupported&) {
-      return;
-    } catch (const Error& error) {
+    } catch (const Unsupported&) { return; } catch (const Error& error) {
       fail("node ", label(node), ": its arguments do not go together: ", std::string_view(error.what()));
     }
     for (size_t i = 0; i < node.results.size() && i < given.values.size(); ++i)
