@@ -16,8 +16,10 @@ void register_families(Registry& ops) {
   register_distance(ops);
   register_elementwise(ops);
   register_elementwise_pairs(ops);
+  register_embedding_bag(ops);
   register_fill(ops);
   register_grid_sample(ops);
+  register_histogram(ops);
   register_index(ops);
   register_index_along(ops);
   register_integral(ops);
@@ -47,6 +49,7 @@ void register_families(Registry& ops) {
   register_split(ops);
   register_statistics(ops);
   register_symbolic(ops);
+  register_unique(ops);
   register_upsample(ops);
   register_view(ops);
   register_view_write(ops);

@@ -7,6 +7,7 @@
 #include "tenon/ops/convert.h"
 #include "tenon/ops/elementwise.h"
 #include "tenon/ops/infer.h"
+#include "tenon/ops/plain.h"
 #include "tenon/ops/registry.h"
 #include "tenon/ops/special_functions.h"
 #include "tenon/ops/view.h"
@@ -22,23 +23,14 @@ namespace {
 // An operand in row-major order, repeated to `sizes`, in the type that is computed with.
 template <class T>
 std::vector<T> operand(const ArgsView& call, size_t arg, const Sizes& sizes) {
-  auto n = static_cast<size_t>(count(sizes).as_int());
-  if (!call.is_tensor(arg)) return std::vector<T>(n, static_cast<T>(call.number(arg)));
-  constexpr DType dtype = std::is_same_v<T, double> ? DType::f64 : DType::i64;
-  Tensor wide = contiguous_copy(expand(to(call[arg], dtype), sizes));
-  return std::vector<T>(wide.data<T>(), wide.data<T>() + n);
+  if (!call.is_tensor(arg)) return std::vector<T>(static_cast<size_t>(count(sizes).as_int()), static_cast<T>(call.number(arg)));
+  return elements<T>(expand(call[arg], sizes));
 }
 
 template <class T>
 CallResults result(const TensorMeta& meta, const std::vector<T>& values) {
-  Tensor wide = Tensor::empty(std::is_same_v<T, double> ? DType::f64 : DType::i64, meta.sizes);
-  std::copy(values.begin(), values.end(), wide.mutable_data<T>());
-  Tensor out = Tensor::empty(meta);
-  copy_elements(to(wide, meta.dtype), out);
-  return {CallArg(out)};
+  return {CallArg(made(meta, values))};
 }
-
-TensorMeta own_meta(const ArgsView& call) { return *infer(call.op, call.args)->values[0].get<TensorMeta>(); }
 
 template <double (*f)(double)>
 CallResults each(ArgsView& call) {
