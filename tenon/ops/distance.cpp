@@ -5,6 +5,7 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
+#include "tenon/ops/distance.h"
 #include "tenon/ops/families.h"
 #include "tenon/ops/logic.h"
 #include "tenon/ops/matmul.h"
@@ -162,7 +163,7 @@ void register_distance(Registry& ops) {
         b.require(b[0].size(-1) == b[1].size(-1), "the sizes of the points differ: ", b[0].meta(), " and ",
                   b[1].meta());
         b.require(b.number(2) >= 0, "expected an order p of at least 0, got ", b.number(2));
-        return linalg_vector_norm(Tensor(unsqueeze(b[0], -2)) - Tensor(unsqueeze(b[1], -3)), b.number(2), Sizes{-1});
+        return cdist_forward(b[0], b[1], b.arg(2), b.arg(3));
       },
   });
   ops.add({

@@ -13,7 +13,9 @@ void register_families(Registry& ops) {
   register_convert(ops);
   register_create(ops);
   register_create_more(ops);
+  register_differences(ops);
   register_distance(ops);
+  register_distance_pairs(ops);
   register_elementwise(ops);
   register_elementwise_pairs(ops);
   register_embedding_bag(ops);
@@ -33,6 +35,7 @@ void register_families(Registry& ops) {
   register_pad(ops);
   register_pool(ops);
   register_pool_adaptive(ops);
+  register_pool_fractional(ops);
   register_products(ops);
   register_quantile(ops);
   register_random(ops);
@@ -42,6 +45,7 @@ void register_families(Registry& ops) {
   register_reduce(ops);
   register_scan(ops);
   register_scatter(ops);
+  register_segment(ops);
   register_shape(ops);
   register_softmax(ops);
   register_sort(ops);

@@ -16,7 +16,7 @@ namespace tenon {
 
 Handle polygamma, i0;
 
-static Handle i0e, i1, i1e, erfcx, ndtri, zeta, bessel_j0, bessel_j1, bessel_y0, bessel_y1, bessel_i0, bessel_i1, bessel_k0, bessel_k1;
+static Handle polygamma_of, i0e, i1, i1e, erfcx, ndtri, zeta, bessel_j0, bessel_j1, bessel_y0, bessel_y1, bessel_i0, bessel_i1, bessel_k0, bessel_k1;
 
 namespace {
 
@@ -159,6 +159,13 @@ void register_special(Registry& ops) {
       },
       .promote = Promote::int_to_float,
   });
+  ops.add(polygamma_of, {   // the order of arguments that the in-place form has
+      .schema = "tenon::polygamma(Tensor self, int n) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return polygamma(b.arg(1), b[0]); },
+      .to_torch = [](Build& b) { return polygamma(b.arg(1), b[0]); },
+  });
+  ops.in_place(polygamma_of, "polygamma_(Tensor(a!) self, int n) -> Tensor(a!)");
   ops.alias(polygamma, {"special_polygamma"});
   ops.add(zeta, {
       .schema = "special_zeta(Tensor self, Tensor other) -> Tensor",
