@@ -21,6 +21,7 @@ void register_families(Registry& ops) {
   register_embedding_bag(ops);
   register_fill(ops);
   register_grid_sample(ops);
+  register_grid_sample_backward(ops);
   register_histogram(ops);
   register_index(ops);
   register_index_along(ops);

@@ -23,6 +23,7 @@ void register_elementwise_pairs(Registry& ops);
 void register_embedding_bag(Registry& ops);
 void register_fill(Registry& ops);
 void register_grid_sample(Registry& ops);
+void register_grid_sample_backward(Registry& ops);
 void register_histogram(Registry& ops);
 void register_index(Registry& ops);
 void register_index_along(Registry& ops);
