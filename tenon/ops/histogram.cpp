@@ -171,8 +171,7 @@ CallResults even(ArgsView& call, const Form& form, Part part) {
 // Edges given as tensors.
 std::vector<Tensor> given_edges(const ArgsView& m, const Form& form) {
   size_t dims = dims_of(m, form);
-  std::vector<Tensor> edges = m.tensors(1);
-  if (m.is_tensor(1)) edges = {m[1]};
+  std::vector<Tensor> edges = m.op.schema.args[1].type.list ? m.tensors(1) : std::vector<Tensor>{m[1]};
   m.require(edges.size() == dims, "bins: expected ", dims, " tensors, got ", edges.size());
   for (const Tensor& e : edges)
     m.require(e && e.rank() == 1 && e.dtype() == m.meta(0).dtype && (!e.size(0).is_int() || e.size(0).as_int() >= 2),
@@ -182,13 +181,18 @@ std::vector<Tensor> given_edges(const ArgsView& m, const Form& form) {
 
 Metas given_meta(MetaCall& m, const Form& form, Part part) {
   Sizes bins;
-  for (const Tensor& e : given_edges(m, form)) bins.push_back(e.size(0) - 1);
+  std::vector<TensorMeta> edges;
+  for (const Tensor& e : given_edges(m, form)) {
+    bins.push_back(e.size(0) - 1);
+    edges.push_back(e.meta());
+  }
+  if (part == Part::both_listed) return {like(m.meta(0), bins), BasicArg<TensorMeta>(edges)};
   return parts_meta(m.meta(0), bins, part);
 }
 
 CallResults by_edges(ArgsView& call, const Form& form, Part part) {
-  std::vector<Tensor> edges;
-  for (const Tensor& e : given_edges(call, form)) edges.push_back(contiguous_copy(e));
+  std::vector<Tensor> edges = given_edges(call, form);
+  if (part == Part::both) edges[0] = contiguous_copy(edges[0]);
   return parts(call, form, points_of(call, form, edges.size()), edges, part);
 }
 
@@ -235,6 +239,7 @@ void register_histogram(Registry& ops) {
   });
   ops.add({
       .schema = "histogramdd.TensorList_bins(Tensor self, Tensor[] bins, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor[] bin_edges)",
+      .traits = {.may_alias = true},
       .meta = [](MetaCall& m) { return given_meta(m, several_given_listed, Part::both_listed); },
       .kernel = [](ArgsView& call) { return by_edges(call, several_given_listed, Part::both_listed); },
   });
