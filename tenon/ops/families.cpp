@@ -27,6 +27,8 @@ void register_families(Registry& ops) {
   register_index_along(ops);
   register_integral(ops);
   register_join(ops);
+  register_linalg(ops);
+  register_linalg_factor(ops);
   register_logic(ops);
   register_loss(ops);
   register_loss_margin(ops);
