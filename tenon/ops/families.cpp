@@ -29,6 +29,8 @@ void register_families(Registry& ops) {
   register_join(ops);
   register_linalg(ops);
   register_linalg_factor(ops);
+  register_linalg_powers(ops);
+  register_linalg_spectrum(ops);
   register_logic(ops);
   register_loss(ops);
   register_loss_margin(ops);

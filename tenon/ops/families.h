@@ -31,6 +31,8 @@ void register_integral(Registry& ops);
 void register_join(Registry& ops);
 void register_linalg(Registry& ops);
 void register_linalg_factor(Registry& ops);
+void register_linalg_powers(Registry& ops);
+void register_linalg_spectrum(Registry& ops);
 void register_logic(Registry& ops);
 void register_loss(Registry& ops);
 void register_loss_margin(Registry& ops);

@@ -6,7 +6,7 @@
 
 namespace tenon {
 
-extern Handle linalg_inv_ex, linalg_solve_triangular, linalg_solve_ex, linalg_lu_solve, lu_unpack;
+extern Handle linalg_inv_ex, linalg_solve_triangular, linalg_solve_ex, linalg_lu_solve, lu_unpack, linalg_svdvals;
 
 /// A batch of real matrices, row-major.
 struct Matrices {

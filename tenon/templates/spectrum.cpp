@@ -24,20 +24,20 @@ struct Rotation {
   Rotation(double c, double s) : c(c), s(s) {}
 };
 
-Rotation rotation(double f, double g) {
+// There are two customs for signs, and either library routine keeps to its own: r has the sign of the larger of f and g
+// (for eigenvalues), or that of f (for singular values).
+Rotation rotation(double f, double g, bool sign_of_larger) {
   Rotation out;
   if (g == 0) {
     out.r = f;
-  } else if (f == 0) {
-    out.c = 0;
-    out.s = std::copysign(1.0, g);
-    out.r = std::fabs(g);
-  } else {
-    double d = std::hypot(f, g);
-    out.c = std::fabs(f) / d;
-    out.r = std::copysign(d, f);
-    out.s = g / out.r;
+    return out;
   }
+  double d = std::hypot(f, g);
+  if (f == 0) out.r = sign_of_larger ? g : d;
+  else if (sign_of_larger) out.r = f < 0 && std::fabs(f) > std::fabs(g) ? -d : d;
+  else out.r = std::copysign(d, f);
+  out.c = f / out.r;
+  out.s = g / out.r;
   return out;
 }
 
@@ -128,7 +128,7 @@ bool diagonalise_block(double* d, double* e, double* z, int64_t n, int64_t from,
     p = 0;
     for (int64_t i = m - step;; i -= step) {
       double f = s * e[between(i)], b = c * e[between(i)];
-      Rotation t = rotation(g, f);
+      Rotation t = rotation(g, f, true);
       c = t.c;
       s = t.s;
       if (i != m - step) e[between(i + step)] = t.r;
@@ -352,9 +352,9 @@ class Bidiagonal {
   void down(int64_t first, int64_t last) {  // without a shift: small values keep their precision
     Rotation right, left;
     for (int64_t i = first; i < last; ++i) {
-      right = rotation(d[i] * right.c, e[i]);
+      right = rotation(d[i] * right.c, e[i], false);
       if (i > first) e[i - 1] = left.s * right.r;
-      left = rotation(left.c * right.r, d[i + 1] * right.s);
+      left = rotation(left.c * right.r, d[i + 1] * right.s, false);
       d[i] = left.r;
       turn_rows(vt, n, i, i + 1, right.c, right.s);
       turn_columns(u, m, i, i + 1, left.c, left.s);
@@ -366,9 +366,9 @@ class Bidiagonal {
   void up(int64_t first, int64_t last) {
     Rotation left, right;
     for (int64_t i = last; i > first; --i) {
-      left = rotation(d[i] * left.c, e[i - 1]);
+      left = rotation(d[i] * left.c, e[i - 1], false);
       if (i < last) e[i] = right.s * left.r;
-      right = rotation(right.c * left.r, d[i - 1] * left.s);
+      right = rotation(right.c * left.r, d[i - 1] * left.s, false);
       d[i] = right.r;
       turn_columns(u, m, i - 1, i, left.c, -left.s);
       turn_rows(vt, n, i - 1, i, right.c, -right.s);
@@ -380,13 +380,13 @@ class Bidiagonal {
   void down(int64_t first, int64_t last, double shift) {
     double f = (std::fabs(d[first]) - shift) * (std::copysign(1.0, d[first]) + shift / d[first]), g = e[first];
     for (int64_t i = first; i < last; ++i) {
-      Rotation r = rotation(f, g);
+      Rotation r = rotation(f, g, false);
       if (i > first) e[i - 1] = r.r;
       f = r.c * d[i] + r.s * e[i];
       e[i] = r.c * e[i] - r.s * d[i];
       g = r.s * d[i + 1];
       d[i + 1] *= r.c;
-      Rotation l = rotation(f, g);
+      Rotation l = rotation(f, g, false);
       d[i] = l.r;
       f = l.c * e[i] + l.s * d[i + 1];
       d[i + 1] = l.c * d[i + 1] - l.s * e[i];
@@ -402,13 +402,13 @@ class Bidiagonal {
   void up(int64_t first, int64_t last, double shift) {
     double f = (std::fabs(d[last]) - shift) * (std::copysign(1.0, d[last]) + shift / d[last]), g = e[last - 1];
     for (int64_t i = last; i > first; --i) {
-      Rotation r = rotation(f, g);
+      Rotation r = rotation(f, g, false);
       if (i < last) e[i] = r.r;
       f = r.c * d[i] + r.s * e[i - 1];
       e[i - 1] = r.c * e[i - 1] - r.s * d[i];
       g = r.s * d[i - 1];
       d[i - 1] *= r.c;
-      Rotation l = rotation(f, g);
+      Rotation l = rotation(f, g, false);
       d[i] = l.r;
       f = l.c * e[i - 1] + l.s * d[i - 1];
       d[i - 1] = l.c * d[i - 1] - l.s * e[i - 1];
@@ -441,7 +441,7 @@ bool factor_svd(double* a, int64_t m, int64_t n, double* u, double* s, double* v
   if (k == 0) return true;
   if (m < n)  // lower: turned into an upper one from the left
     for (int64_t i = 0; i + 1 < k; ++i) {
-      Rotation r = rotation(s[i], e[static_cast<size_t>(i)]);
+      Rotation r = rotation(s[i], e[static_cast<size_t>(i)], false);
       s[i] = r.r;
       e[static_cast<size_t>(i)] = r.s * s[i + 1];
       s[i + 1] *= r.c;
