@@ -6,6 +6,7 @@
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
 #include "tenon/ops/distance.h"
+#include "tenon/ops/elementwise.h"
 #include "tenon/ops/known.h"
 #include "tenon/ops/linalg.h"
 #include "tenon/ops/matmul.h"
@@ -315,6 +316,55 @@ Results older_svd(Build& b, bool vectors) {
   return {{CallArg(zeros(joined(batch, {m, m}), a)), CallArg(all[1]), CallArg(turned(zeros(joined(batch, {n, n}), a)))}};
 }
 
+// x in the basis q, element i, j divided by s_i + s_j: the solution y of y t + t y = x for t = q diag(s) qᵀ.
+Tensor over_sums(const Tensor& x, const Tensor& q, const Tensor& s) {
+  Tensor sums = Tensor(unsqueeze(s, -2)) + Tensor(unsqueeze(s, -1));
+  return matmul(q, matmul(Tensor(matmul(turned(q), matmul(x, q))) / sums, turned(q)));
+}
+Tensor roots(const Tensor& values) { return sqrt(clamp_min(values, 0.0)); }
+
+Results square_root(Build& b) {
+  require_matrix(b, 0, true);
+  Results all = eigh(b[0]);
+  return matmul(all[1] * Tensor(unsqueeze(roots(all[0]), -2)), turned(all[1]));
+}
+
+// dA = dR R + R dR for the root R
+Grads square_root_gradient(Vjp& v) {
+  Results all = eigh(v[0]);
+  Tensor g = v.grad(0);
+  return {over_sums((g + turned(g)) * 0.5, all[1], roots(all[0]))};
+}
+
+Results polar(Build& b) {
+  require_matrix(b, 0);
+  Tensor a = b[0];
+  b.require(!surely(sym::lt(a.size(-2), a.size(-1))), "expected at least as many rows as columns, got ", a.meta());
+  Results all = svd(a);
+  Tensor h = matmul(turned(all[2]) * Tensor(unsqueeze(all[1], -2)), all[2]);
+  return {{CallArg(Tensor(matmul(all[0], all[2]))), CallArg(h)}};
+}
+
+// With M = Uᵀ dA and the solution Ω of Ω H + H Ω = M - Mᵀ: dU = U Ω + (I - U Uᵀ) dA H⁻¹ and dH = M - Ω H.
+Grads polar_gradient(Vjp& v) {
+  Tensor u = v.out(0), h = v.out(1), of_u = v.grad(0), of_h = v.grad(1), z, out;
+  if (!of_u && !of_h) return {};
+  Results all = eigh(h);
+  if (of_u) z = matmul(turned(u), of_u);
+  if (of_h) {
+    Tensor part = matmul(of_h, h);
+    z = z ? z - part : neg(part);
+  }
+  out = over_sums(z - turned(z), all[1], all[0]);
+  if (of_h) out = out + of_h;
+  out = matmul(u, out);
+  if (of_u && surely(sym::gt(u.size(-2), u.size(-1)))) {
+    Tensor beyond = of_u - Tensor(matmul(u, matmul(turned(u), of_u)));
+    out = out + Tensor(matmul(Tensor(matmul(beyond, all[1])) / Tensor(unsqueeze(all[0], -2)), turned(all[1])));
+  }
+  return {out};
+}
+
 }  // namespace
 
 void register_linalg_spectrum(Registry& ops) {
@@ -407,6 +457,18 @@ void register_linalg_spectrum(Registry& ops) {
       .schema = "linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor",
       .kind = Kind::composite,
       .decompose = [](Build& b) { return rank(b, {b.arg(1), b.arg(2)}, b.flag(3)); },
+  });
+  ops.add({
+      .schema = "linalg_matrix_sqrth(Tensor self) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = square_root,
+      .vjp = square_root_gradient,
+  });
+  ops.add({
+      .schema = "linalg_polar(Tensor A) -> (Tensor U, Tensor H)",
+      .kind = Kind::composite,
+      .decompose = polar,
+      .vjp = polar_gradient,
   });
   ops.add({
       .schema = "linalg_cond(Tensor self, Scalar? p=None) -> Tensor",
