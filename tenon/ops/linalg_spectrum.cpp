@@ -290,17 +290,31 @@ CallResults least_squares(ArgsView& call) {
           CallArg(driver.ranks ? made(metas[2], ranks) : Tensor::empty(metas[2])), CallArg(driver.values ? made(metas[3], s.values) : Tensor::empty(metas[3]))};
 }
 
+// X = A⁺ B; the residuals |A X - B|² are least in X.
 Grads least_squares_gradient(Vjp& v) {
-  Tensor g = v.grad(0), b = v[1];
-  if (!g) return {};
-  bool vector = is_vector(v[0].sizes(), b.sizes());
+  Tensor g = v.grad(0), of_residuals = v.grad(1), a = v[0], b = v[1], x = v.out(0), of_a, of_b;
+  if (of_residuals && of_residuals.sizes() == Sizes{0}) of_residuals = none;   // there are none
+  if (!g && !of_residuals) return {};
+  bool vector = is_vector(a.sizes(), b.sizes());
   if (vector) {
-    g = unsqueeze(g, -1);
+    if (g) g = unsqueeze(g, -1);
+    if (of_residuals) of_residuals = unsqueeze(of_residuals, -1);
     b = unsqueeze(b, -1);
+    x = unsqueeze(x, -1);
   }
-  Tensor p = pinv(v[0]), of_b = matmul(turned(p), g);
-  return {pseudo_inverse_gradient(matmul(g, turned(b)), p, v[0]), vector ? Tensor(squeeze_dim(of_b, -1)) : of_b};
+  if (g) {
+    Tensor p = pinv(a);
+    of_b = matmul(turned(p), g);
+    of_a = pseudo_inverse_gradient(matmul(g, turned(b)), p, a);
+  }
+  if (of_residuals) {
+    Tensor off = (Tensor(matmul(a, x)) - b) * Tensor(unsqueeze(of_residuals, -2)) * 2.0, part = matmul(off, turned(x));
+    of_a = of_a ? of_a + part : part;
+    of_b = of_b ? of_b - off : neg(off);
+  }
+  return {of_a, vector && of_b ? Tensor(squeeze_dim(of_b, -1)) : of_b};
 }
+
 
 Results eigenvalues(Build& b, bool vectors) { return one(eigh(b[0], b.arg(1), vectors)[0]); }
 Results values_alone(Build& b, bool vectors) { return one(svd(b[0], false, vectors, kw("driver", b.arg(1)))[1]); }

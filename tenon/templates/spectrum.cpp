@@ -432,10 +432,8 @@ class Bidiagonal {
 
 }  // namespace
 
-bool factor_svd(double* a, int64_t m, int64_t n, double* u, double* s, double* vt) {
+static bool svd_of_band(double* a, int64_t m, int64_t n, double* u, double* s, double* vt) {
   int64_t k = std::min(m, n);
-  for (int64_t i = 0; i < m * n; ++i)
-    if (!std::isfinite(a[i])) return false;
   std::vector<double> e(static_cast<size_t>(std::max<int64_t>(k, 1)));
   bidiagonal(a, m, n, s, e.data(), u, vt);
   if (k == 0) return true;
@@ -452,7 +450,10 @@ bool factor_svd(double* a, int64_t m, int64_t n, double* u, double* s, double* v
     if (s[i] == 0) s[i] = 0;
     if (!std::signbit(s[i])) continue;
     s[i] = -s[i];
-    for (int64_t j = 0; j < n; ++j) vt[i * n + j] = -vt[i * n + j];
+    if (k == 1)  // the custom for a single value
+      for (int64_t r = 0; r < m; ++r) u[r * m] = -u[r * m];
+    else
+      for (int64_t j = 0; j < n; ++j) vt[i * n + j] = -vt[i * n + j];
   }
   for (int64_t i = 0; i + 1 < k; ++i) {
     int64_t least = 0, end = k - 1 - i;  // the least of the rest goes to its end
@@ -463,6 +464,29 @@ bool factor_svd(double* a, int64_t m, int64_t n, double* u, double* s, double* v
     for (int64_t j = 0; j < n; ++j) std::swap(vt[least * n + j], vt[end * n + j]);
     for (int64_t r = 0; r < m; ++r) std::swap(u[r * m + least], u[r * m + end]);
   }
+  return true;
+}
+
+// x put into the upper left corner of a unit matrix of order n.
+static void enlarge(const std::vector<double>& x, int64_t k, double* out, int64_t n) {
+  std::fill(out, out + n * n, 0.0);
+  for (int64_t i = 0; i < n; ++i) out[i * n + i] = 1;
+  for (int64_t i = 0; i < k; ++i) std::copy_n(x.data() + i * k, k, out + i * n);
+}
+
+bool factor_svd(double* a, int64_t m, int64_t n, double* u, double* s, double* vt) {
+  for (int64_t i = 0; i < m * n; ++i)
+    if (!std::isfinite(a[i])) return false;
+  if (m <= n || m < n * 11 / 6 || n == 0) return svd_of_band(a, m, n, u, s, vt);
+  // Many more rows than columns: the triangle of its QR has the same values.
+  auto order = static_cast<size_t>(n * n);
+  std::vector<double> tau(static_cast<size_t>(n)), triangle(order), left(order);
+  factor_qr(a, m, n, tau.data());
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = i; j < n; ++j) triangle[static_cast<size_t>(i * n + j)] = a[i * n + j];
+  if (!svd_of_band(triangle.data(), n, n, left.data(), s, vt)) return false;
+  enlarge(left, n, u, m);
+  apply_reflectors(a, m, n, tau.data(), n, false, u, m);
   return true;
 }
 
