@@ -254,7 +254,7 @@ void register_embedding_bag(Registry& ops) {
       .schema = "_embedding_bag_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, Tensor bag_size, Tensor maximum_indices, "
                 "SymInt num_weights, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, int padding_idx=-1) -> Tensor",
       .meta = [](MetaCall& m) {
-        m.require(!m.flag(9), "sparse gradients are not supported; the dense one has the same values");
+        m.supports(!m.flag(9), "sparse gradients are not supported; the dense one has the same values");
         return backward_meta(m, with_offsets);
       },
       .lower = [](Lower& l) { lower_backward(l, with_offsets); },
