@@ -4,7 +4,7 @@
 
 namespace tenon {
 
-extern Handle full, full_like, ones, zeros_like, ones_like, empty_like, arange, linspace, scalar_tensor, new_zeros, new_full;
+extern Handle full, full_like, ones, zeros_like, ones_like, empty_like, arange, linspace, scalar_tensor, new_zeros, new_full, eye;
 
 /// Zeros of these sizes with the dtype and device of another tensor.
 Tensor zeros(const Sizes& sizes, const Tensor& like);

@@ -10,6 +10,8 @@
 
 namespace tenon {
 
+Handle eye;
+
 Handle linspace, new_zeros, new_full;
 
 namespace {
@@ -154,7 +156,7 @@ void register_create_more(Registry& ops) {
       .meta = [](MetaCall& m) -> Metas { return factory_meta(m, {m.integer(0), m.integer(0)}, DType::f32, 1); },
       .lower = lower_eye,
   });
-  ops.add({
+  ops.add(eye, {
       .schema = "eye.m(SymInt n, SymInt m, *, " TENON_OPTIONS ") -> Tensor",
       .meta = [](MetaCall& m) -> Metas { return factory_meta(m, {m.integer(0), m.integer(1)}, DType::f32, 2); },
       .lower = lower_eye,

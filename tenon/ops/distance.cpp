@@ -1,11 +1,14 @@
 // Norms of matrices, distances, cross products, grids of affine maps and membership: composites over other families.
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
+#include "tenon/ops/distance.h"
 #include "tenon/ops/families.h"
+#include "tenon/ops/linalg.h"
 #include "tenon/ops/logic.h"
 #include "tenon/ops/matmul.h"
 #include "tenon/ops/reduce.h"
@@ -15,6 +18,9 @@
 #include "tenon/ops/view.h"
 
 namespace tenon {
+
+Handle matrix_norm, named_matrix_norm;
+
 namespace {
 
 int64_t wrapped_dim(const ArgsView& call, SymInt dim, size_t rank) {
@@ -29,13 +35,26 @@ Tensor in_dtype(const ArgsView& b, const Tensor& x, size_t at) {
   return t;
 }
 
+// A norm that follows from the singular values of the matrices in two dims.
+Results by_singular_values(const Tensor& x, int64_t rows, int64_t columns, bool keepdim, const std::function<Tensor(const Tensor&)>& norm) {
+  Tensor values = linalg_svdvals(movedim(x, Sizes{rows, columns}, Sizes{-2, -1}));
+  Sizes left = values.sizes();
+  left.pop_back();
+  Tensor out = values.size(-1) == SymInt(0) ? zeros(left, values) : norm(values);
+  if (!keepdim) return one(out);
+  return unsqueeze(unsqueeze(out, std::min(rows, columns)), std::max(rows, columns));
+}
+
 // The largest or smallest sum of magnitudes over rows (ord inf) or columns (ord 1).
-Results matrix_norm(const ArgsView& b, const Tensor& x, double ord, const Sizes& dims, bool keepdim) {
+Results norm_of_matrix(const ArgsView& b, const Tensor& x, double ord, const Sizes& dims, bool keepdim) {
   b.require(dims.size() == 2, "expected two dimensions, got ", dims);
   b.require(x.rank() >= 2, "expected a matrix, got ", x.meta());
   int64_t rows = wrapped_dim(b, dims[0], x.rank()), columns = wrapped_dim(b, dims[1], x.rank());
   b.require(rows != columns, "expected two different dimensions, got ", dims);
-  b.supports(std::abs(ord) != 2, "the norms 2, -2 and nuc need singular values, which are not supported yet");
+  if (std::abs(ord) == 2)
+    return by_singular_values(x, rows, columns, keepdim, [&](const Tensor& s) -> Tensor {
+      return ord > 0 ? amax(s, Sizes{-1}) : amin(s, Sizes{-1});
+    });
   b.require(std::abs(ord) == 1 || std::isinf(ord), "expected the order 1, -1, inf, -inf, fro, nuc, 2 or -2, got ", ord);
   int64_t first = std::isinf(ord) ? columns : rows, second = std::isinf(ord) ? rows : columns;
   Tensor sums = sum(abs(x), Sizes{first}, true);
@@ -45,10 +64,14 @@ Results matrix_norm(const ArgsView& b, const Tensor& x, double ord, const Sizes&
   return squeeze_dim(less, std::min(rows, columns));
 }
 
-Results named_matrix_norm(const ArgsView& b, const Tensor& x, const std::string& ord, const Sizes& dims, bool keepdim) {
-  b.supports(ord != "nuc", "the norms 2, -2 and nuc need singular values, which are not supported yet");
-  b.require(ord == "fro", "expected the order fro or nuc, got ", quoted(ord));
+Results named_norm_of_matrix(const ArgsView& b, const Tensor& x, const std::string& ord, const Sizes& dims, bool keepdim) {
+  b.require(ord == "fro" || ord == "nuc", "expected the order fro or nuc, got ", quoted(ord));
   b.require(dims.size() == 2 && x.rank() >= 2, "expected a matrix and two dimensions, got ", x.meta(), " and ", dims);
+  if (ord == "nuc") {
+    int64_t rows = wrapped_dim(b, dims[0], x.rank()), columns = wrapped_dim(b, dims[1], x.rank());
+    b.require(rows != columns, "expected two different dimensions, got ", dims);
+    return by_singular_values(x, rows, columns, keepdim, [](const Tensor& s) -> Tensor { return sum(s, Sizes{-1}); });
+  }
   return linalg_vector_norm(x, 2, dims, keepdim);
 }
 
@@ -115,19 +138,29 @@ Results membership(const Tensor& elements, const Tensor& among, bool invert) {
 }  // namespace
 
 void register_distance(Registry& ops) {
-  ops.add({
+  ops.add(matrix_norm, {
       .schema = "linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? "
                 "dtype=None) -> Tensor",
       .kind = Kind::composite,
-      .decompose = [](Build& b) { return matrix_norm(b, in_dtype(b, b[0], 4), b.number(1), b.ints(2), b.flag(3)); },
+      .decompose = [](Build& b) { return norm_of_matrix(b, in_dtype(b, b[0], 4), b.number(1), b.ints(2), b.flag(3)); },
   });
   ops.add({
+      .schema = "nuclear_norm(Tensor self, bool keepdim=False) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return named_norm_of_matrix(b, b[0], "nuc", {-2, -1}, b.flag(1)); },
+  });
+  ops.add({
+      .schema = "nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return named_norm_of_matrix(b, b[0], "nuc", b.ints(1), b.flag(2)); },
+  });
+  ops.add(named_matrix_norm, {
       .schema = "linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, -1], bool keepdim=False, *, "
                 "ScalarType? "
                 "dtype=None) -> Tensor",
       .kind = Kind::composite,
       .decompose =
-          [](Build& b) { return named_matrix_norm(b, in_dtype(b, b[0], 4), b.string(1), b.ints(2), b.flag(3)); },
+          [](Build& b) { return named_norm_of_matrix(b, in_dtype(b, b[0], 4), b.string(1), b.ints(2), b.flag(3)); },
   });
   ops.add({
       .schema = "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
@@ -138,7 +171,7 @@ void register_distance(Registry& ops) {
         size_t named = b.given(2) ? b.ints(2).size() : 0;
         if (!b.given(1)) return linalg_vector_norm(x, 2, b.arg(2), b.flag(3));
         if (named == 1 || (!b.given(2) && x.rank() == 1)) return linalg_vector_norm(x, b.arg(1), b.arg(2), b.flag(3));
-        return matrix_norm(b, x, b.number(1), both_dims(b, x, 2), b.flag(3));
+        return norm_of_matrix(b, x, b.number(1), both_dims(b, x, 2), b.flag(3));
       },
   });
   ops.add({
@@ -148,7 +181,7 @@ void register_distance(Registry& ops) {
       .decompose =
           [](Build& b) {
             Tensor x = in_dtype(b, b[0], 4);
-            return named_matrix_norm(b, x, b.string(1), both_dims(b, x, 2), b.flag(3));
+            return named_norm_of_matrix(b, x, b.string(1), both_dims(b, x, 2), b.flag(3));
           },
   });
   ops.add({
@@ -162,7 +195,7 @@ void register_distance(Registry& ops) {
         b.require(b[0].size(-1) == b[1].size(-1), "the sizes of the points differ: ", b[0].meta(), " and ",
                   b[1].meta());
         b.require(b.number(2) >= 0, "expected an order p of at least 0, got ", b.number(2));
-        return linalg_vector_norm(Tensor(unsqueeze(b[0], -2)) - Tensor(unsqueeze(b[1], -3)), b.number(2), Sizes{-1});
+        return cdist_forward(b[0], b[1], b.arg(2), b.arg(3));
       },
   });
   ops.add({

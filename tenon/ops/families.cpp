@@ -13,15 +13,24 @@ void register_families(Registry& ops) {
   register_convert(ops);
   register_create(ops);
   register_create_more(ops);
+  register_differences(ops);
   register_distance(ops);
+  register_distance_pairs(ops);
   register_elementwise(ops);
   register_elementwise_pairs(ops);
+  register_embedding_bag(ops);
   register_fill(ops);
   register_grid_sample(ops);
+  register_grid_sample_backward(ops);
+  register_histogram(ops);
   register_index(ops);
   register_index_along(ops);
   register_integral(ops);
   register_join(ops);
+  register_linalg(ops);
+  register_linalg_factor(ops);
+  register_linalg_powers(ops);
+  register_linalg_spectrum(ops);
   register_logic(ops);
   register_loss(ops);
   register_loss_margin(ops);
@@ -31,6 +40,7 @@ void register_families(Registry& ops) {
   register_pad(ops);
   register_pool(ops);
   register_pool_adaptive(ops);
+  register_pool_fractional(ops);
   register_products(ops);
   register_quantile(ops);
   register_random(ops);
@@ -40,6 +50,7 @@ void register_families(Registry& ops) {
   register_reduce(ops);
   register_scan(ops);
   register_scatter(ops);
+  register_segment(ops);
   register_shape(ops);
   register_softmax(ops);
   register_sort(ops);
@@ -47,6 +58,7 @@ void register_families(Registry& ops) {
   register_split(ops);
   register_statistics(ops);
   register_symbolic(ops);
+  register_unique(ops);
   register_upsample(ops);
   register_view(ops);
   register_view_write(ops);

@@ -5,7 +5,7 @@
 
 namespace tenon {
 
-Handle logical_not, logical_and, logical_or, logical_xor, bitwise_not, bitwise_and, bitwise_or, bitwise_xor;
+Handle logical_not, logical_and, logical_or, logical_xor, bitwise_not, bitwise_and, bitwise_or, bitwise_xor, isclose;
 
 static Handle bitwise_and_scalar, bitwise_or_scalar, bitwise_xor_scalar;
 
@@ -99,7 +99,7 @@ void register_logic(Registry& ops) {
   TENON_SHIFT("bitwise_right_shift", shift_right, "__rshift__");
 #undef TENON_SHIFT
 
-  ops.add({
+  ops.add(isclose, {
       .schema = "isclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
       .kind = Kind::pointwise,
       .meta = [](MetaCall& m) -> Metas {

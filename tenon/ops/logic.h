@@ -4,6 +4,6 @@
 
 namespace tenon {
 
-extern Handle logical_not, logical_and, logical_or, logical_xor, bitwise_not, bitwise_and, bitwise_or, bitwise_xor;
+extern Handle logical_not, logical_and, logical_or, logical_xor, bitwise_not, bitwise_and, bitwise_or, bitwise_xor, isclose;
 
 }  // namespace tenon

@@ -427,6 +427,24 @@ void register_products(Registry& ops) {
       .decompose = einsum,
   });
   ops.add({
+      .schema = "_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, int unroll_dim=1) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) -> Results {   // a product of all three, with the dims they lack, summed
+        Tensor product;
+        size_t rank = b[0].rank() + b.ints(3).size();
+        for (size_t i = 0; i < 3; ++i) {
+          Tensor t = b[i];
+          b.require(is_differentiable(t.dtype()) && t.rank() + b.ints(3 + i).size() == rank, "expected floating point tensors of ", rank,
+                    " dimensions with those added, got ", t.meta(), " and ", b.ints(3 + i));
+          for (size_t d : b.dims(3 + i, rank))
+            if (!b.ints(3 + i).empty()) t = unsqueeze(t, d);
+          product = product ? product * t : t;
+        }
+        b.dim(7, rank);
+        return b.ints(6).empty() ? one(product) : sum(product, b.arg(6));
+      },
+  });
+  ops.add({
       .schema = "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
       .kind = Kind::composite,
       .decompose =

@@ -140,6 +140,20 @@ void lower_roll(Lower& l) {
   });
 }
 
+// The middle becomes the front, or the other way round where `extra` is 1.
+Results turned_by_half(Build& b, int64_t extra) {
+  Tensor x = b[0];
+  Sizes shifts, dims;
+  if (b.given(1)) dims = b.ints(1);
+  else
+    for (size_t d = 0; d < x.rank(); ++d) dims.push_back(static_cast<int64_t>(d));
+  for (SymInt d : dims) {
+    b.require(d.is_int(), "dim: expected constants, got ", dims);
+    shifts.push_back(sym::floor_div(x.size(d.as_int()) + extra, 2));
+  }
+  return dims.empty() ? clone(x) : roll(x, shifts, dims);
+}
+
 Results rotated(Build& b) {
   Tensor x = b[0];
   Sizes dims = b.ints(2);
@@ -372,6 +386,16 @@ void register_rearrange(Registry& ops) {
         for (SymInt& s : back) s = -s;
         return {roll(v.grad(0), back, v.arg(2))};
       },
+  });
+  ops.add({
+      .schema = "fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return turned_by_half(b, 0); },
+  });
+  ops.add({
+      .schema = "fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return turned_by_half(b, 1); },
   });
   ops.add({
       .schema = "rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor",

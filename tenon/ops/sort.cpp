@@ -335,6 +335,7 @@ void register_sort(Registry& ops) {
         return like(m.meta(0), {m.integer(1)});
       },
       .lower = lower_histogram,
+      .vjp = [](Vjp&) -> Grads { return {}; },   // counts do not follow elements
   });
   ops.add({
       .schema = "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, "

@@ -7,6 +7,7 @@
 #include "tenon/ops/convert.h"
 #include "tenon/ops/elementwise.h"
 #include "tenon/ops/infer.h"
+#include "tenon/ops/plain.h"
 #include "tenon/ops/registry.h"
 #include "tenon/ops/special_functions.h"
 #include "tenon/ops/view.h"
@@ -15,30 +16,21 @@ namespace tenon {
 
 Handle polygamma, i0;
 
-static Handle i0e, i1, i1e, erfcx, ndtri, zeta, bessel_j0, bessel_j1, bessel_y0, bessel_y1, bessel_i0, bessel_i1, bessel_k0, bessel_k1;
+static Handle polygamma_of, i0e, i1, i1e, erfcx, ndtri, zeta, bessel_j0, bessel_j1, bessel_y0, bessel_y1, bessel_i0, bessel_i1, bessel_k0, bessel_k1;
 
 namespace {
 
 // An operand in row-major order, repeated to `sizes`, in the type that is computed with.
 template <class T>
 std::vector<T> operand(const ArgsView& call, size_t arg, const Sizes& sizes) {
-  auto n = static_cast<size_t>(count(sizes).as_int());
-  if (!call.is_tensor(arg)) return std::vector<T>(n, static_cast<T>(call.number(arg)));
-  constexpr DType dtype = std::is_same_v<T, double> ? DType::f64 : DType::i64;
-  Tensor wide = contiguous_copy(expand(to(call[arg], dtype), sizes));
-  return std::vector<T>(wide.data<T>(), wide.data<T>() + n);
+  if (!call.is_tensor(arg)) return std::vector<T>(static_cast<size_t>(count(sizes).as_int()), static_cast<T>(call.number(arg)));
+  return elements<T>(expand(call[arg], sizes));
 }
 
 template <class T>
 CallResults result(const TensorMeta& meta, const std::vector<T>& values) {
-  Tensor wide = Tensor::empty(std::is_same_v<T, double> ? DType::f64 : DType::i64, meta.sizes);
-  std::copy(values.begin(), values.end(), wide.mutable_data<T>());
-  Tensor out = Tensor::empty(meta);
-  copy_elements(to(wide, meta.dtype), out);
-  return {CallArg(out)};
+  return {CallArg(made(meta, values))};
 }
-
-TensorMeta own_meta(const ArgsView& call) { return *infer(call.op, call.args)->values[0].get<TensorMeta>(); }
 
 template <double (*f)(double)>
 CallResults each(ArgsView& call) {
@@ -167,6 +159,13 @@ void register_special(Registry& ops) {
       },
       .promote = Promote::int_to_float,
   });
+  ops.add(polygamma_of, {   // the order of arguments that the in-place form has
+      .schema = "tenon::polygamma(Tensor self, int n) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return polygamma(b.arg(1), b[0]); },
+      .to_torch = [](Build& b) { return polygamma(b.arg(1), b[0]); },
+  });
+  ops.in_place(polygamma_of, "polygamma_(Tensor(a!) self, int n) -> Tensor(a!)");
   ops.alias(polygamma, {"special_polygamma"});
   ops.add(zeta, {
       .schema = "special_zeta(Tensor self, Tensor other) -> Tensor",

@@ -1,5 +1,8 @@
 // Images of another size: nearest, linear and cubic interpolation, and channels turned into space.
+#include <algorithm>
+
 #include "tenon/ops/convert.h"
+#include "tenon/ops/known.h"
 #include "tenon/ops/layout.h"
 #include "tenon/ops/registry.h"
 #include "tenon/ops/view.h"
@@ -10,7 +13,7 @@ namespace {
 using loop::Compute;
 using loop::Expr;
 
-enum class Kernel { nearest, nearest_exact, linear, cubic };
+enum class Kernel { nearest, nearest_exact, linear, cubic, smooth_linear, smooth_cubic };   // smooth: wider where it shrinks
 
 // One dimension's share of a result element: where it reads and with what weight.
 struct Tap {
@@ -90,7 +93,102 @@ void for_each_tap(const std::vector<std::vector<Tap>>& all, const Index& i,
 // Weights are floating point also for bytes.
 Compute weight_type(DType dtype) { return dtype == DType::f64 ? Compute::f64 : Compute::f32; }
 
+bool is_smooth(Kernel kernel) { return kernel == Kernel::smooth_linear || kernel == Kernel::smooth_cubic; }
+
+// A smoothing filter at one place of the result: the image elements first .. end it reads, tap j with weight(j).
+struct Filter {
+  Expr first, end, ratio, center;
+  Kernel kernel = Kernel::smooth_linear;
+  Compute type = Compute::f32;
+
+  Filter(Lower& l, Kernel kernel, const Scale& s, Expr i, Compute type) : kernel(kernel), type(type) {
+    ratio = scale_expr(l, s, type);
+    Expr wide = max(ratio, l.constant(1, type)), support = wide * (kernel == Kernel::smooth_linear ? 1.0 : 2.0);
+    center = ratio * (cast(i, type) + 0.5);
+    first = max(cast(center - support + 0.5, Compute::i64), l.extent(0));
+    end = min(cast(center + support + 0.5, Compute::i64), l.extent(s.in));
+    ratio = wide;
+  }
+  Expr weight(Lower& l, Expr j) const {
+    Expr d = loop::abs((cast(first + j, type) - center + 0.5) / ratio), zero = l.constant(0, type);
+    constexpr double a = -0.5;   // where images are smoothed, the cubic has this parameter
+    Expr value = kernel == Kernel::smooth_linear
+                     ? max(1.0 - d, zero)
+                     : loop::select(d < 1.0, ((d * (a + 2) - (a + 3)) * d) * d + 1.0, loop::select(d < 2.0, ((d * a - 5 * a) * d + 8 * a) * d - 4 * a, zero));
+    return loop::select(first + j < end, value, zero);
+  }
+};
+
+// How many elements a filter reads at most.
+SymInt filter_width(Kernel kernel, const Scale& s) {
+  int64_t reach = kernel == Kernel::smooth_linear ? 1 : 2;
+  SymInt shrinks = 1;
+  if (s.align) {
+    SymInt steps = s.out.is_int() && s.out.as_int() <= 1 ? SymInt(1) : s.out - 1;
+    shrinks = sym::floor_div(s.in + steps - 1, steps) + 1;
+  } else if (s.given && s.factor > 0) shrinks = s.factor >= 1 ? SymInt(1) : SymInt(static_cast<int64_t>(std::min(1 / s.factor + 1, 1e9)));
+  else shrinks = sym::floor_div(s.in + s.out - 1, s.out) + 1;
+  return smaller(shrinks * (2 * reach) + 1, s.in);
+}
+
+// One dimension after the other, the last one first; bytes are rounded each time.
+void lower_smoothed(Lower& l, Kernel kernel) {
+  Ref x = l[0], out = l.out();
+  Compute type = weight_type(x.dtype());
+  std::vector<Scale> s = scales(l, x.sizes(), out.sizes(), 2, l.flag(2), 3);
+  Sizes half = x.sizes();
+  half[3] = out.size(3);
+  bool bytes = loop::compute_of(x.dtype()) == Compute::i64;
+  Ref between = l.temporary(bytes ? x.dtype() : computable(x.dtype()), half);
+  auto pass = [&](Ref from, Ref to, size_t dim) {
+    const Scale& scale = s[dim - 2];
+    l.tensor(to, [&](const Index& i) {
+      Filter f(l, kernel, scale, i[dim], type);
+      Sizes taps = {filter_width(kernel, scale)};
+      Expr total = l.sum(taps, [&](const Index& j) { return f.weight(l, j[0]); });
+      Expr zero = l.constant(0, loop::compute_of(from.dtype()));
+      Expr value = l.sum(taps, [&](const Index& j) {
+        return cast(from.at_if(f.first + j[0] < f.end, i.with(dim, f.first + j[0]), zero), type) * f.weight(l, j[0]);
+      }) / total;
+      return bytes ? min(max(floor(value + 0.5), l.constant(0, type)), l.constant(255, type)) : value;
+    });
+  };
+  pass(x, between, 3);
+  pass(between, out, 2);
+}
+
+void lower_smoothed_backward(Lower& l, Kernel kernel) {
+  Ref grad = l[0], out = l.out();
+  DType compute = computable(out.dtype());
+  Compute type = loop::compute_of(compute);
+  std::vector<Scale> s = scales(l, out.sizes(), grad.sizes(), 2, l.flag(3), 4);
+  Sizes half = grad.sizes();
+  half[3] = out.size(3);
+  Ref between = l.temporary(compute, half), target = compute == out.dtype() ? out : l.temporary(compute, Sizes(out.sizes()));
+  auto pass = [&](Ref from, Ref to, size_t dim) {
+    const Scale& scale = s[dim - 2];
+    SymInt width = filter_width(kernel, scale);
+    Ref totals = l.temporary(compute, {from.size(dim)}, [&](const Index& i) {
+      Filter f(l, kernel, scale, i[0], type);
+      return l.sum({width}, [&](const Index& j) { return f.weight(l, j[0]); });
+    });
+    l.fill(to, l.constant(0, type));
+    Sizes domain = from.sizes();
+    domain.push_back(width);
+    l.stage(domain, [&](const Index& i) {
+      Index at = i.drop_last();
+      Filter f(l, kernel, scale, at[dim], type);
+      Expr place = f.first + i.last();
+      l.store_if(place < f.end, to, at.with(dim, place), cast(from.at(at), type) * f.weight(l, i.last()) / totals.at({at[dim]}), loop::Mode::add);
+    });
+  };
+  pass(grad, between, 3);
+  pass(between, target, 2);
+  if (target.id != out.id) l.copy(target, out);
+}
+
 void lower_resize(Lower& l, Kernel kernel, size_t space, bool has_align) {
+  if (is_smooth(kernel)) return lower_smoothed(l, kernel);
   Ref x = l[0];
   Compute type = weight_type(x.dtype());
   std::vector<Scale> s = scales(l, x.sizes(), l.out().sizes(), space, has_align && l.flag(2), has_align ? 3 : 2);
@@ -111,6 +209,7 @@ void lower_resize(Lower& l, Kernel kernel, size_t space, bool has_align) {
 }
 
 void lower_resize_backward(Lower& l, Kernel kernel, size_t space, bool has_align) {
+  if (is_smooth(kernel)) return lower_smoothed_backward(l, kernel);
   Ref grad = l[0], out = l.out();
   DType compute = computable(out.dtype());
   Ref target = compute == out.dtype() ? out : l.temporary(compute, Sizes(out.sizes()));
@@ -263,6 +362,8 @@ void register_upsample(Registry& ops) {
   TENON_RESIZE_ALIGNED("upsample_bilinear2d", 2, 4, TENON_FACTORS2, Kernel::linear)
   TENON_RESIZE_ALIGNED("upsample_trilinear3d", 3, 5, TENON_FACTORS3, Kernel::linear)
   TENON_RESIZE_ALIGNED("upsample_bicubic2d", 2, 4, TENON_FACTORS2, Kernel::cubic)
+  TENON_RESIZE_ALIGNED("_upsample_bilinear2d_aa", 2, 4, TENON_FACTORS2, Kernel::smooth_linear)
+  TENON_RESIZE_ALIGNED("_upsample_bicubic2d_aa", 2, 4, TENON_FACTORS2, Kernel::smooth_cubic)
 #undef TENON_RESIZE
 #undef TENON_RESIZE_ALIGNED
 #undef TENON_RESIZE_WITH

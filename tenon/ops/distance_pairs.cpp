@@ -1,0 +1,223 @@
+// Distances between all points of two sets, and within one.
+#include <cmath>
+#include <limits>
+
+#include "tenon/ops/arithmetic.h"
+#include "tenon/ops/convert.h"
+#include "tenon/ops/create.h"
+#include "tenon/ops/distance.h"
+#include "tenon/ops/elementwise.h"
+#include "tenon/ops/infer.h"
+#include "tenon/ops/matmul.h"
+#include "tenon/ops/reduce.h"
+#include "tenon/ops/registry.h"
+#include "tenon/ops/shape.h"
+#include "tenon/ops/view.h"
+
+namespace tenon {
+
+Handle cdist_forward;
+static Handle cdist_backward, pdist_forward, pdist_backward;
+
+namespace {
+
+using loop::Compute;
+using loop::Expr;
+
+// The p-norm of the differences over `width` coordinates.
+Expr norm(Lower& l, SymInt width, double p, Compute type, const std::function<Expr(Expr)>& difference) {
+  Sizes over = {width};
+  auto size = [&](const Index& d) { return loop::abs(difference(d[0])); };
+  if (width == SymInt(0)) return l.constant(0, type);
+  if (p == 0) return l.sum(over, [&](const Index& d) { return cast(difference(d[0]) != 0, type); });
+  if (p == 1) return l.sum(over, size);
+  if (std::isinf(p)) return l.reduce(loop::Combine::max, over, size);
+  if (p == 2)
+    return loop::sqrt(l.sum(over, [&](const Index& d) {
+      Expr x = difference(d[0]);
+      return x * x;
+    }));
+  return loop::pow(l.sum(over, [&](const Index& d) { return loop::pow(size(d), p); }), 1 / p);
+}
+
+// What one coordinate's difference adds to its gradient. Points at no distance have none.
+Expr norm_gradient(Lower& l, Expr difference, Expr grad, Expr distance, double p, Compute type) {
+  Expr zero = l.constant(0, type), size = loop::abs(difference), sign = call(loop::Fn::sign, difference);
+  if (p == 0) return zero;
+  if (p == 1) return grad * sign;
+  if (std::isinf(p)) return loop::select(size == distance, grad * sign, zero);
+  Expr apart = distance != 0;
+  if (p == 2) return loop::select(apart, grad * difference / distance, zero);
+  if (p < 1) apart = apart && difference != 0;
+  Expr scaled = grad / loop::pow(distance, p - 1);
+  return loop::select(apart, p < 2 ? sign * loop::pow(size, p - 1) * scaled : difference * loop::pow(size, p - 2) * scaled, zero);
+}
+
+Sizes batch_of(const TensorMeta& x) { return Sizes(std::span<const SymInt>(x.sizes.begin(), x.rank() - 2)); }
+
+// Two sets of points of equal width; gives the sizes of the batches together.
+Sizes two_sets(const ArgsView& m, size_t a, size_t b, double p) {
+  const TensorMeta &x = m.meta(a), &y = m.meta(b);
+  m.require(x.rank() >= 2 && y.rank() >= 2 && is_floating(x.dtype) && x.dtype == y.dtype,
+            "expected two sets of points of one floating point dtype with at least 2 dimensions, got ", x, " and ", y);
+  SymInt w = x.sizes.back(), v = y.sizes.back();
+  m.require(w == v || !w.is_int() || !v.is_int(), "the sizes of the points differ: ", x, " and ", y);
+  m.require(p >= 0, "expected an order p of at least 0, got ", p);
+  return broadcast(batch_of(x), batch_of(y), m);
+}
+
+bool is_empty(const Sizes& sizes) {
+  for (SymInt s : sizes)
+    if (s == SymInt(0)) return true;
+  return false;
+}
+
+Metas cdist_backward_meta(MetaCall& m) {
+  const TensorMeta &g = m.meta(0), &x = m.meta(1), &y = m.meta(2);
+  Sizes sizes = two_sets(m, 1, 2, m.number(3)), pairs = sizes;
+  pairs.push_back(x.sizes[x.rank() - 2]);
+  pairs.push_back(y.sizes[y.rank() - 2]);
+  m.require(g.sizes == pairs && m.meta(4).sizes == pairs && g.dtype == x.dtype && m.meta(4).dtype == x.dtype,
+            "expected gradients and distances ", make_meta(x.dtype, pairs), ", got ", g, " and ", m.meta(4));
+  if (is_empty(pairs) || x.sizes.back() == SymInt(0)) return like(x, x.sizes);
+  sizes.push_back(x.sizes[x.rank() - 2]);
+  sizes.push_back(x.sizes.back());
+  return like(x, sizes);
+}
+
+void lower_cdist_backward(Lower& l) {
+  Ref grad = l[0], x = l[1], y = l[2], distance = l[4], out = l.out();
+  Compute type = loop::compute_of(out.dtype());
+  if (grad.sizes().size() != out.sizes().size() || is_empty(grad.sizes())) return l.fill(out, l.constant(0, type));
+  double p = l.number(3);
+  l.tensor([&](const Index& i) {
+    size_t row = i.size() - 2;
+    return l.sum({y.size(y.sizes().size() - 2)}, [&](const Index& j) {
+      Index pair = i.with(row + 1, j[0]), other = i.with(row, j[0]);
+      return norm_gradient(l, x.broadcast_at(i) - y.broadcast_at(other), grad.at(pair), distance.at(pair), p, type);
+    });
+  });
+}
+
+// The number of the pair i < j of n points, row after row.
+Expr pair_number(Lower& l, Expr i, Expr j, SymInt n) {
+  return l.extent(n) * i - call(loop::Fn::floor_div, i * (i + 1), l.extent(2)) + j - i - 1;
+}
+SymInt pairs_of(SymInt n) { return sym::floor_div(n * (n - 1), 2); }
+
+void require_points(const ArgsView& m, size_t at, double p) {
+  m.require(m.meta(at).rank() == 2 && is_floating(m.meta(at).dtype), "expected floating point points in 2 dimensions, got ", m.meta(at));
+  m.require(p >= 0, "expected an order p of at least 0, got ", p);
+}
+
+void lower_pdist(Lower& l) {
+  Ref x = l[0], out = l.out();
+  SymInt n = x.size(0);
+  Compute type = loop::compute_of(out.dtype());
+  if (out.size(0) == SymInt(0)) return;
+  l.stage({n, n}, [&](const Index& i) {
+    Expr distance = norm(l, x.size(1), l.number(1), type, [&](Expr d) { return x.at({i[0], d}) - x.at({i[1], d}); });
+    l.store_if(i[0] < i[1], out, {pair_number(l, i[0], i[1], n)}, distance);
+  });
+}
+
+void lower_pdist_backward(Lower& l) {
+  Ref grad = l[0], x = l[1], distance = l[3];
+  SymInt n = x.size(0);
+  double p = l.number(2);
+  Compute type = loop::compute_of(x.dtype());
+  l.tensor([&](const Index& i) {
+    return l.sum({n}, [&](const Index& j) {
+      Expr apart = i[0] != j[0], zero = l.constant(0, type);
+      Index pair = {pair_number(l, loop::min(i[0], j[0]), loop::max(i[0], j[0]), n)};
+      Expr g = grad.at_if(apart, pair, zero), d = distance.at_if(apart, pair, zero);
+      Expr term = norm_gradient(l, x.at(i) - x.at({j[0], i[1]}), g, d, p, type);
+      return loop::select(apart, term, zero);
+    });
+  });
+}
+
+Tensor turned(const Tensor& x) { return contiguous(transpose(x, -2, -1)); }
+
+Tensor squares(const Tensor& x) { return sum(square(x), Sizes{-1}, true); }
+
+}  // namespace
+
+void register_distance_pairs(Registry& ops) {
+  ops.add(cdist_forward, {
+      .schema = "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas {
+        int64_t mode = m.given(3) ? m.constant(3) : 0;
+        m.require(mode >= 0 && mode <= 2, "compute_mode: expected 0, 1 or 2, got ", mode);
+        Sizes sizes = two_sets(m, 0, 1, m.number(2));
+        sizes.push_back(m.meta(0).sizes[m.meta(0).rank() - 2]);
+        sizes.push_back(m.meta(1).sizes[m.meta(1).rank() - 2]);
+        return like(m.meta(0), sizes);
+      },
+      .lower = [](Lower& l) {
+        Ref x = l[0], y = l[1];
+        Compute type = loop::compute_of(x.dtype());
+        SymInt width = x.sizes().back();
+        l.tensor([&](const Index& i) {
+          size_t last = i.size() - 1;
+          return norm(l, width, l.number(2), type, [&](Expr d) {
+            return x.broadcast_at(i.with(last, d)) - y.broadcast_at(i.without(last - 1).inserted(last, d));
+          });
+        });
+      },
+      .vjp = [](Vjp& v) -> Grads {
+        Grads out(2);
+        if (v.needs(0)) out[0] = cdist_backward(contiguous(v.grad(0)), v[0], v[1], v.arg(2), v.out(0));
+        if (v.needs(1)) out[1] = cdist_backward(turned(v.grad(0)), v[1], v[0], v.arg(2), turned(v.out(0)));
+        return out;
+      },
+  });
+  ops.add(cdist_backward, {
+      .schema = "_cdist_backward(Tensor grad_output, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor",
+      .meta = cdist_backward_meta,
+      .lower = lower_cdist_backward,
+  });
+  ops.add({
+      .schema = "_euclidean_dist(Tensor x1, Tensor x2) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) -> Results {   // |x - y|² = -2 x·y + |x|² + |y|², as one product
+        two_sets(b, 0, 1, 2);
+        Tensor x = b[0], y = b[1], xx = squares(x), yy = squares(y);
+        Tensor left = cat(std::vector<Tensor>{x * -2.0, xx, ones_like(xx)}, -1), right = cat(std::vector<Tensor>{y, ones_like(yy), yy}, -1);
+        return sqrt(clamp_min(matmul(left, transpose(right, -2, -1)), 0.0));
+      },
+      .vjp = [](Vjp& v) -> Grads {
+        Tensor ratio = where(eq(v.out(0), 0.0), 0.0, v.grad(0) / v.out(0)), back = transpose(ratio, -2, -1);
+        return {v[0] * Tensor(sum(ratio, Sizes{-1}, true)) - Tensor(matmul(ratio, v[1])),
+                v[1] * Tensor(sum(back, Sizes{-1}, true)) - Tensor(matmul(back, v[0]))};
+      },
+  });
+  ops.add(pdist_forward, {
+      .schema = "_pdist_forward(Tensor self, float p=2.) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas {
+        require_points(m, 0, m.number(1));
+        return like(m.meta(0), {pairs_of(m.meta(0).sizes[0])});
+      },
+      .lower = lower_pdist,
+      .vjp = [](Vjp& v) -> Grads { return {pdist_backward(v.grad(0), v[0], v.arg(1), v.out(0))}; },
+  });
+  ops.add(pdist_backward, {
+      .schema = "_pdist_backward(Tensor grad_output, Tensor self, float p, Tensor pdist) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas {
+        const TensorMeta &g = m.meta(0), &x = m.meta(1);
+        require_points(m, 1, m.number(2));
+        TensorMeta pairs = make_meta(x.dtype, {pairs_of(x.sizes[0])});
+        m.require(g.sizes == pairs.sizes && m.meta(3).sizes == pairs.sizes && g.dtype == x.dtype && m.meta(3).dtype == x.dtype,
+                  "expected gradients and distances ", pairs, ", got ", g, " and ", m.meta(3));
+        return like(x, x.sizes);
+      },
+      .lower = lower_pdist_backward,
+  });
+  ops.add({
+      .schema = "pdist(Tensor self, float p=2.) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return pdist_forward(contiguous(b[0]), b.arg(1)); },
+  });
+}
+
+}  // namespace tenon

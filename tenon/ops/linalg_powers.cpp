@@ -1,0 +1,149 @@
+// Powers and exponentials of matrices, tables of powers, and tensors seen as matrices.
+#include "tenon/ops/arithmetic.h"
+#include "tenon/ops/convert.h"
+#include "tenon/ops/create.h"
+#include "tenon/ops/linalg.h"
+#include "tenon/ops/matmul.h"
+#include "tenon/ops/registry.h"
+#include "tenon/ops/scan.h"
+#include "tenon/ops/shape.h"
+#include "tenon/templates/matrix.h"
+
+namespace tenon {
+
+static Handle matrix_exp;
+
+namespace {
+
+void require_square(const ArgsView& m, const TensorMeta& a) {
+  m.require(a.rank() >= 2 && !differ(a.sizes[a.rank() - 1], a.sizes[a.rank() - 2]), "expected square matrices, got ", a);
+}
+
+Results power(Build& b) {
+  Tensor a = b[0];
+  require_square(b, a.meta());
+  int64_t n = b.constant(1);
+  if (n == 0) return clone(expand(unit_matrix(a, a.size(-1), a.size(-1)), a.sizes()), kw("memory_format", MemoryFormat::contiguous));
+  if (n == 1) return clone(a, kw("memory_format", MemoryFormat::contiguous));
+  if (n < 0) a = linalg_inv_ex(a, kw("check_errors", true))[0];
+  uint64_t rest = n < 0 ? -static_cast<uint64_t>(n) : static_cast<uint64_t>(n);
+  Tensor out;
+  for (Tensor square = a; rest; rest >>= 1) {
+    if (rest & 1) out = out ? Tensor(matmul(out, square)) : square;
+    if (rest > 1) square = matmul(square, square);
+  }
+  return one(out);
+}
+
+CallResults exponential(ArgsView& call) {
+  TensorMeta meta = own_meta(call);
+  Matrices a(call[0]);
+  for (int64_t b = 0; b < a.batch; ++b) templates::exponential(a[b], a.rows);
+  return {CallArg(a.tensor(meta))};
+}
+
+// The derivative in the direction G is the upper right block of exp [A G; 0 A]; the gradient is that with Aᵀ.
+Grads exponential_gradient(Vjp& v) {
+  Tensor a = turned(v[0]), g = v.grad(0);
+  SymInt n = a.size(-1);
+  Tensor top = cat(std::vector<Tensor>{a, g}, -1), bottom = cat(std::vector<Tensor>{zeros_like(a), a}, -1);
+  Tensor both = matrix_exp(cat(std::vector<Tensor>{top, bottom}, -2));
+  return {narrow(narrow(both, -2, 0, n), -1, n, n)};
+}
+
+// 1, x, x², ...
+Tensor powers(const Tensor& x, SymInt count) {
+  Tensor from = is_floating(x.dtype()) ? x : to(x, DType::i64);
+  Sizes sizes = joined(from.sizes(), {count - 1}), first = joined(from.sizes(), {1});
+  Tensor more = cumprod(expand(unsqueeze(from, -1), sizes), -1);
+  return cat(std::vector<Tensor>{ones(first, kw("dtype", from.dtype()), kw("device", from.meta().device)), more}, -1);
+}
+
+SymInt product(const Sizes& sizes, size_t from, size_t to) { return count(Sizes(std::span<const SymInt>(sizes.begin() + from, to - from))); }
+
+Results tensor_inverse(Build& b) {
+  Tensor a = b[0];
+  int64_t split = b.constant(1);
+  b.require(split > 0 && split <= static_cast<int64_t>(a.rank()), "ind: expected a number from 1 to the count of dimensions of ", a.meta(), ", got ", split);
+  auto k = static_cast<size_t>(split);
+  SymInt front = product(a.sizes(), 0, k), behind = product(a.sizes(), k, a.rank());
+  b.require(!differ(front, behind), "the first ", split, " dimensions of ", a.meta(), " have ", front, " elements, the others ", behind);
+  Sizes sizes;
+  for (size_t d = k; d < a.rank(); ++d) sizes.push_back(a.sizes()[d]);
+  for (size_t d = 0; d < k; ++d) sizes.push_back(a.sizes()[d]);
+  return reshape(linalg_inv_ex(reshape(a, Sizes{front, behind}), kw("check_errors", true))[0], sizes);
+}
+
+Results tensor_solve(Build& b) {
+  Tensor a = b[0], right = b[1];
+  if (b.given(2)) {
+    Sizes from = b.ints(2), to;
+    for (size_t i = 0; i < from.size(); ++i) to.push_back(static_cast<int64_t>(i) - static_cast<int64_t>(from.size()));
+    a = movedim(a, from, to);
+  }
+  b.require(right.rank() <= a.rank(), "expected at most as many dimensions as ", a.meta(), " has, got ", right.meta());
+  Sizes sizes(std::span<const SymInt>(a.sizes().begin() + right.rank(), a.rank() - right.rank()));
+  SymInt n = count(sizes), rows = product(a.sizes(), 0, right.rank());
+  b.require(!differ(n, rows) && !differ(right.numel(), rows), "expected as many equations as unknowns, got ", a.meta(), " and ", right.meta());
+  Tensor x = linalg_solve_ex(reshape(a, Sizes{n, n}), reshape(right, Sizes{n}), kw("check_errors", true))[0];
+  return reshape(x, sizes);
+}
+
+}  // namespace
+
+void register_linalg_powers(Registry& ops) {
+  for (const char* schema : {"linalg_matrix_power(Tensor self, int n) -> Tensor", "matrix_power(Tensor self, int n) -> Tensor"})
+    ops.add({.schema = schema, .kind = Kind::composite, .decompose = power});
+  ops.add(matrix_exp, {
+      .schema = "linalg_matrix_exp(Tensor self) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas {
+        require_square(m, m.meta(0));
+        m.require(is_floating(m.meta(0).dtype), "expected floating point matrices, got ", m.meta(0));
+        return like(m.meta(0), m.meta(0).sizes);
+      },
+      .vjp = exponential_gradient,
+      .kernel = exponential,
+  });
+  ops.add({
+      .schema = "matrix_exp(Tensor self) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) { return matrix_exp(b[0]); },
+  });
+  ops.add({
+      .schema = "linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) -> Results {
+        Tensor x = b[0];
+        b.require(x.dtype() != DType::boolean, "expected a tensor of numbers, got ", x.meta());
+        if (x.rank() == 0) x = unsqueeze(x, 0);
+        SymInt n = b.given(1) ? b.integer(1) : x.size(-1);
+        b.require(!n.is_int() || n.as_int() > 1, "N: expected a number above 1, got ", n);
+        return one(powers(x, n));
+      },
+  });
+  ops.add({
+      .schema = "vander(Tensor x, int? N=None, bool increasing=False) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = [](Build& b) -> Results {
+        Tensor x = b[0];
+        b.require(x.rank() == 1 && x.dtype() != DType::boolean, "expected numbers in 1 dimension, got ", x.meta());
+        SymInt n = b.given(1) ? b.integer(1) : x.size(0);
+        b.require(!n.is_int() || n.as_int() >= 0, "N: expected a number that is not negative, got ", n);
+        if (n == SymInt(0)) return one(zeros(Sizes{x.size(0), 0}, is_floating(x.dtype()) ? x : to(x, DType::i64)));
+        Tensor table = powers(x, n);
+        return b.flag(2) ? one(table) : flip(table, Sizes{1});
+      },
+  });
+  ops.add({
+      .schema = "linalg_tensorinv(Tensor self, int ind=2) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = tensor_inverse,
+  });
+  ops.add({
+      .schema = "linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor",
+      .kind = Kind::composite,
+      .decompose = tensor_solve,
+  });
+}
+
+}  // namespace tenon
