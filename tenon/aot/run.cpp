@@ -61,6 +61,8 @@ RunResult run(const FunctionalProgram& functional, const ExportedProgram& progra
       bound.emplace_back(t->tensor);
     } else if (auto* u = std::get_if<input::User>(&m)) {
       const ValueInfo& info = graph.info(*graph.inputs[i].get<Value>());
+      require(info.type != ValueType::tensor || options.absent_are_ones || !inputs[u->leaf].is_none(), "input ",
+              u->name, ": expected a tensor, ", info.meta);
       bound.push_back(info.type == ValueType::tensor ? inputs[u->leaf] : as_number(inputs[u->leaf], info, u->name));
     } else if (std::holds_alternative<input::Tangent>(m)) {
       bound.push_back(inputs[tangent++]);
