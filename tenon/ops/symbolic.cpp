@@ -49,7 +49,7 @@ void register_symbolic(Registry& ops) {
     Expr parts[] = {x[1], truth(x[0]), x[2], Expr::boolean(true)};
     return sym::piecewise(parts);
   });
-  add("torch._sym_sqrt(a)", {.kinds = {Sym::float_pow}, .last = 0.5}, [](Items x) { return sym::float_pow(x[0], Expr::real(0.5)); });
+  add("torch._sym_sqrt(a)", {.kinds = {Sym::float_pow}, .last = 0.5, .call = "OpaqueUnaryFn_sqrt"}, [](Items x) { return sym::float_pow(x[0], Expr::real(0.5)); });
 
   // Sizes of tensors as numbers. Their meta is the expression itself, which the reader takes from the file.
   ops.add({.schema = "sym_size.int(Tensor self, int dim) -> SymInt",
