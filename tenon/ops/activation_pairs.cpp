@@ -1,6 +1,7 @@
 // Activations with more than one formula: those that pair channels with weights or halves, or give a buffer beside the result.
 #include "tenon/ops/activation.h"
 #include "tenon/ops/arithmetic.h"
+#include "tenon/ops/convert.h"
 #include "tenon/ops/infer.h"
 #include "tenon/ops/random.h"
 #include "tenon/ops/registry.h"
@@ -175,6 +176,19 @@ void register_activation_pairs(Registry& ops) {
         if (!b.flag(3)) return leaky_relu(b[0], (lower + upper) / 2);
         Tensor x = b[0], slope = uniform_like(x) * (upper - lower) + lower;
         return mul(x, where(le(x, 0.0), slope, 1.0));
+      },
+  });
+  ops.add({
+      .schema = "rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, "
+                "Generator? generator=None) -> (Tensor, Tensor noise_out)",
+      .kind = Kind::composite,
+      .traits = {.random = true},
+      .decompose = [](Build& b) -> Results {
+        double lower = b.number(2), upper = b.number(3);
+        Tensor x = b[0];
+        if (!b.flag(4)) return {{CallArg(Tensor(leaky_relu(x, (lower + upper) / 2))), CallArg(Tensor(clone(b[1])))}};
+        Tensor noise = where(le(x, 0.0), uniform_like(x) * (upper - lower) + lower, 1.0);
+        return {{CallArg(x * noise), CallArg(noise)}};
       },
   });
   ops.add({

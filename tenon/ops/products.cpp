@@ -17,6 +17,8 @@ namespace tenon {
 
 static Handle dot, outer, tensordot;
 
+static Handle einsum_of;
+
 namespace {
 
 // Numbers meet integers as integers, truth values as truth.
@@ -420,7 +422,7 @@ void register_products(Registry& ops) {
       .kind = Kind::composite,
       .decompose = tensordotted,
   });
-  ops.add({
+  ops.add(einsum_of, {
       .schema = "einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor",
       .kind = Kind::composite,
       .traits = {.may_alias = true},
@@ -446,6 +448,31 @@ void register_products(Registry& ops) {
                         Sizes{n, w.size(0), w.size(2)});
             Tensor out = reshape(bmm(inner, unsqueeze(flat_y, 2)), sizes);
             return one(b.given(3) ? out + b[3] : out);
+          },
+  });
+  ops.add({
+      .schema = "_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, "
+                "int unroll_dim=1) -> Tensor",
+      .kind = Kind::composite,
+      .decompose =
+          [](Build& b) {  // the product of three tensors with dimensions inserted, summed over some
+            size_t rank = b[0].rank() + b.ints(3).size();
+            b.require(rank <= 26, "expected at most 26 dimensions, got ", rank);
+            std::string equation, summed(rank, ' ');
+            for (size_t dim : b.dims(6, rank)) summed[dim] = 's';
+            std::vector<Tensor> tensors;
+            for (size_t i = 0; i < 3; ++i) {
+              std::string inserted(rank, ' ');
+              for (size_t dim : b.dims(3 + i, rank)) inserted[dim] = 'i';
+              equation += i ? "," : "";
+              for (size_t d = 0; d < rank; ++d)
+                if (inserted[d] == ' ') equation += static_cast<char>('a' + d);
+              tensors.push_back(b[i]);
+            }
+            equation += "->";
+            for (size_t d = 0; d < rank; ++d)
+              if (summed[d] == ' ') equation += static_cast<char>('a' + d);
+            return one(einsum_of(equation, tensors));
           },
   });
   ops.add({
