@@ -105,6 +105,28 @@ TEST(Functionalize, AnUpdateHiddenFromAutogradKeepsTheOldGradient) {
   EXPECT_EQ(results[1].get<Tensor>()->data<float>()[0], 2);    // the gradient is the old one's
 }
 
+TEST(Normalise, AutocastConvertsWhatADescribedResultAsksFor) {
+  for (bool enabled : {true, false}) {
+    Builder b;
+    auto body = std::make_shared<GraphBody>();
+    Value left = add_input(*body, "x", make_meta(DType::f32, {4})),
+          right = add_input(*body, "w", make_meta(DType::f32, {4}));
+    DType dtype = enabled ? DType::bf16 : DType::f32;
+    Value inner = add_value(*body, {.name = "dot", .meta = make_meta(dtype, {})});
+    add_node(*body, {.op = registry().find("aten::dot"), .args = {left, right}, .results = {inner}});
+    body->outputs = {inner};
+    Value dot = add_value(b.program.graph.body(), {.name = "dot", .meta = make_meta(dtype, {})});
+    add_node(b.program.graph.body(),
+             {.op = registry().find("higher_order::wrap_with_autocast"),
+              .args = {std::string("cpu"), DType::bf16, enabled, false, Subgraph{"submod", body}, b.x, b.w},
+              .results = {dot}});
+    b.output(dot);
+    Graph graph = normalise(b.program.graph.body());
+    EXPECT_EQ(count_ops(graph.body(), "aten::_to_copy"), enabled ? 2u : 0u);
+    EXPECT_EQ(graph->nodes.back().op->name(), "aten::dot");
+  }
+}
+
 TEST(Joint, AnOutputThatNeedsNoGradientTakesNoCotangent) {
   Builder b;
   b.output(b.node("aten::mul.Tensor", {b.x, 2}));
