@@ -45,7 +45,7 @@ void register_symbolic(Registry& ops) {
   add("torch.sym_max(a, b)", {.kinds = {Sym::max}}, [](Items x) { return sym::max(x[0], x[1]); });
   add("torch.sym_min(a, b)", {.kinds = {Sym::min}}, [](Items x) { return sym::min(x[0], x[1]); });
   add("torch.sym_not(a)", {.kinds = {Sym::logical_not}}, [](Items x) { return sym::logical_not(truth(x[0])); });
-  add("torch.sym_ite(b, t, f)", {}, [](Items x) {
+  add("torch.sym_ite(b, t, f)", {.kinds = {Sym::piecewise}}, [](Items x) {
     Expr parts[] = {x[1], truth(x[0]), x[2], Expr::boolean(true)};
     return sym::piecewise(parts);
   });
