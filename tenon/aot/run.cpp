@@ -28,6 +28,7 @@ void require_constant(const CallArg& given, const CallArg& stored, const std::st
 CallArg as_number(const CallArg& given, const ValueInfo& info, const std::string& name) {
   if (auto* t = given.get<Tensor>(); t && *t && t->numel() == SymInt(1)) {
     if (info.type == ValueType::floating) return scalar_value(*t);
+    require(!is_floating(t->dtype()), "input ", name, ": expected an integer, got ", t->meta());
     if (info.type == ValueType::boolean) return scalar_integer(*t) != 0;
     return scalar_integer(*t);
   }

@@ -472,7 +472,7 @@ void register_products(Registry& ops) {
             equation += "->";
             for (size_t d = 0; d < rank; ++d)
               if (summed[d] == ' ') equation += static_cast<char>('a' + d);
-            return one(einsum_of(equation, tensors));
+            return one(contiguous(einsum_of(equation, tensors)));
           },
   });
   ops.add({

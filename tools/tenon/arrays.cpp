@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -161,6 +162,7 @@ std::vector<const Array*> assign(const std::vector<UserInput>& inputs, const std
 }
 
 std::string number_text(double value, const char* format) {
+  if (std::isnan(value)) return "nan";  // without the sign that it may have
   char out[40];
   std::snprintf(out, sizeof out, format, value);
   return out;
