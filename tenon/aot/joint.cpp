@@ -113,6 +113,11 @@ JointProgram make_joint(FunctionalProgram functional, size_t of, const Wrt& wrt)
       graph.outputs.emplace_back(gradients[i]);
       joint.convention.outputs.emplace_back(output::Gradient{which[i]});
     }
+  bool nothing = std::none_of(gradients.begin(), gradients.end(), [](Value g) { return static_cast<bool>(g); });
+  if (nothing && meta.rank() > 0) {  // a cotangent that nobody would read
+    graph.inputs.pop_back();
+    joint.convention.inputs.pop_back();
+  }
   joint.graph = remove_dead_code(std::move(joint.graph));
   verify(joint.graph.body());
   return joint;

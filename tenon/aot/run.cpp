@@ -28,6 +28,7 @@ void require_constant(const CallArg& given, const CallArg& stored, const std::st
 CallArg as_number(const CallArg& given, const ValueInfo& info, const std::string& name) {
   if (auto* t = given.get<Tensor>(); t && *t && t->numel() == SymInt(1)) {
     if (info.type == ValueType::floating) return scalar_value(*t);
+    require(!is_floating(t->dtype()), "input ", name, ": expected an integer, got ", t->meta());
     if (info.type == ValueType::boolean) return scalar_integer(*t) != 0;
     return scalar_integer(*t);
   }
@@ -61,6 +62,8 @@ RunResult run(const FunctionalProgram& functional, const ExportedProgram& progra
       bound.emplace_back(t->tensor);
     } else if (auto* u = std::get_if<input::User>(&m)) {
       const ValueInfo& info = graph.info(*graph.inputs[i].get<Value>());
+      require(info.type != ValueType::tensor || options.absent_are_ones || !inputs[u->leaf].is_none(), "input ",
+              u->name, ": expected a tensor, ", info.meta);
       bound.push_back(info.type == ValueType::tensor ? inputs[u->leaf] : as_number(inputs[u->leaf], info, u->name));
     } else if (std::holds_alternative<input::Tangent>(m)) {
       bound.push_back(inputs[tangent++]);

@@ -9,7 +9,8 @@
 namespace tenon {
 
 struct RunOptions {
-  uint64_t seed = 0;  // of random operators
+  uint64_t seed = 0;             // of random operators
+  bool absent_are_ones = false;  // tensors that are none: cotangents whose size only the run tells
 };
 
 /// A result by what it means. Keys as the command line writes them: output_0, buffer.<name>, input.<name>, grad.<name>.

@@ -110,6 +110,12 @@ class Writer {
     out_.signature.outputs.push_back(std::move(spec));
   }
 
+  bool has_gradients() const {
+    for (const OutputMeaning& meaning : joint_.convention.outputs)
+      if (std::holds_alternative<output::Gradient>(meaning)) return true;
+    return false;
+  }
+
   void outputs() {
     const CallingConvention& c = joint_.convention;
     auto value = [&](size_t i) { return replay_.moved(spelled_->outputs[i]); };
@@ -125,7 +131,7 @@ class Writer {
       Arg result = map_tensors<Value>(c.user_outputs[leaf], [](const Tensor&) { return Value{}; });
       for (size_t i = 0; i < c.outputs.size(); ++i)
         if (auto* u = std::get_if<output::User>(&c.outputs[i]); u && u->leaf == leaf) result = value(i);
-      bool is_loss = leaf == joint_.loss && !tangent_;
+      bool is_loss = leaf == joint_.loss && !tangent_ && has_gradients();
       output(is_loss ? OutputKind::loss_output : OutputKind::user_output, result);
     }
     for (size_t i = 0; i < c.outputs.size(); ++i)
@@ -144,6 +150,11 @@ class Writer {
     out_.ranges = original_.ranges;
     out_.guards = original_.guards;
     out_.graph->shapes = original_.graph->shapes;
+    for (const sym::Ranges::Entry& entry : joint_.graph->shapes.ranges.entries()) {  // sizes that gradients brought
+      if (out_.graph->shapes.ranges.find(entry.symbol)) continue;
+      out_.graph->shapes.constrain(entry.symbol, entry.range);
+      out_.ranges.emplace_back(entry.symbol.name(), entry.range);
+    }
     out_.dialect = "ATEN";
     out_.torch_version = original_.torch_version;
     out_.metadata = original_.metadata;

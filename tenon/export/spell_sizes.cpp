@@ -122,6 +122,7 @@ class Speller {
     const Op* op = ops_.computing(e);
     require(op != nullptr, "the size ", sym::to_infix(e),
             " cannot be written as an argument: no operators for it are known");
+    if (e.is(sym::Kind::piecewise)) return choose(e, op);
     SymInt so_far = e.args()[0];
     Arg left = part(so_far);
     if (op->schema.args.size() == 1) return compute(e, op, {left});
@@ -137,6 +138,15 @@ class Speller {
     }
     expect(last.has_value(), "an operation on one number: ", sym::to_infix(e));
     return *last;
+  }
+
+  // value, condition, value, condition, ...: the first whose condition holds; the last holds always.
+  Value choose(SymInt e, const Op* op) {
+    std::span<const SymInt> parts = e.args();
+    require(parts.size() >= 4 && parts.back() == SymInt::boolean(true), "the size ", sym::to_infix(e),
+            " cannot be written as an argument: it has no value where none of its conditions holds");
+    SymInt rest = parts.size() == 4 ? parts[2] : sym::piecewise(parts.subspan(2));
+    return compute(e, op, {part(parts[1]), part(parts[0]), part(rest)});
   }
 
   static bool commutes(sym::Kind kind) {

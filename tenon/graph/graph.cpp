@@ -122,21 +122,25 @@ void for_each_symbol(const Arg& arg, F&& f) {
     for (const Arg& item : *items) for_each_symbol(item, f);
 }
 
-/// Symbols that stand for what a node finds in its data (item, nonzero), each with the node that tells its value.
+/// Symbols that stand for what a node finds in its data (item, nonzero), each with the node that tells its value: one
+/// whose results show a symbol that none of its arguments does.
 std::unordered_map<SymInt, size_t> symbols_from_data(const GraphBody& graph) {
   std::unordered_map<SymInt, size_t> found;
-  auto meet = [&](const Arg& arg, size_t node) {
+  auto each = [&](const Arg& arg, const auto& visit) {
+    for_each_symbol(arg, visit);
     for_each_tensor(arg, [&](const Value& v) {
       if (!v) return;
       const ValueInfo& info = graph.info(v);
-      Sizes exprs = info.type == ValueType::tensor ? info.meta.sizes : Sizes{info.expr};
-      for (SymInt e : exprs) for_each_symbol(Arg(e), [&](SymInt s) { found.try_emplace(s, node); });
+      for_each_symbol(info.type == ValueType::tensor ? Arg(info.meta.sizes) : Arg(info.expr), visit);
     });
   };
-  for (const Arg& input : graph.inputs) meet(input, graph.nodes.size());
-  for (size_t i = 0; i < graph.nodes.size(); ++i)
-    for (const Arg& result : graph.nodes[i].results) meet(result, i);
-  std::erase_if(found, [&](const auto& entry) { return entry.second == graph.nodes.size(); });
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    std::vector<SymInt> shown;
+    for (const Arg& result : graph.nodes[i].results) each(result, [&](SymInt s) { shown.push_back(s); });
+    if (shown.empty()) continue;
+    for (const Arg& arg : graph.nodes[i].args) each(arg, [&](SymInt s) { std::erase(shown, s); });
+    for (SymInt s : shown) found.try_emplace(s, i);
+  }
   return found;
 }
 

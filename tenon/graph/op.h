@@ -51,9 +51,11 @@ struct Notation {
   };
   Kinds kinds = {};
   std::optional<double> last = {};  // the last operand, where the op does not take it: 0.5 of a square root
+  std::string_view call = {};       // the function PyTorch's expressions have for it
   std::string_view sign = {};       // " + " between operands, "-" before one; none: written as a call
 
   bool computes(sym::Expr e) const {
+    if (e.is(sym::Kind::unknown_call)) return !call.empty() && e.name() == call;
     return kinds.has(e.kind()) && (!last || e.args().back() == sym::Expr::real(*last));
   }
 };

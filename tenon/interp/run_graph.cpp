@@ -1,6 +1,7 @@
 #include "tenon/interp/run_graph.h"
 
 #include "tenon/interp/eager.h"
+#include "tenon/ops/create.h"
 
 namespace tenon::interp {
 namespace {
@@ -64,6 +65,10 @@ class Run {
 
  private:
   CallArg argument(const Arg& arg) {
+    for_each_tensor(arg, [&](const Value& v) {
+      if (v && values_[v.id].is_none() && graph_.info(v).producer == no_id && graph_.info(v).type == ValueType::tensor)
+        values_[v.id] = ones(v);
+    });
     if (auto* v = arg.get<Value>()) return *v ? values_[v->id] : CallArg();
     if (auto* e = arg.get<SymInt>()) return evaluated(*e, symbols_);
     if (auto* sizes = arg.get<Sizes>()) {
@@ -72,6 +77,12 @@ class Run {
       return out;
     }
     return map_tensors<Tensor>(arg, [&](const Value& v) { return v ? *values_[v.id].get<Tensor>() : Tensor(); });
+  }
+
+  CallArg ones(Value v) {
+    Sizes sizes = graph_.info(v).meta.sizes;
+    for (SymInt& e : sizes) e = evaluated_int(e, symbols_);
+    return Tensor(full(sizes, 1.0, kw("dtype", graph_.info(v).meta.dtype)));
   }
 
   void step(const Node& node) {
@@ -192,6 +203,7 @@ sym::Bindings bind_symbols(const GraphBody& graph, std::span<const CallArg> inpu
     if (!v) continue;
     const ValueInfo& info = graph.info(*v);
     if (info.type == ValueType::tensor) {
+      if (inputs[i].is_none()) continue;
       auto* t = inputs[i].get<Tensor>();
       require(t && *t, "input ", names[i], ": expected a tensor, ", info.meta);
       require(t->dtype() == info.meta.dtype, "input ", names[i], ": expected ", info.meta.dtype, ", got ", t->dtype());

@@ -181,28 +181,6 @@ void lower_backward(Lower& l, const Backward& at) {
   wide.finish();
 }
 
-void lower_renorm(Lower& l) {
-  Ref x = l[0], indices = l[1], out = l.out();
-  double most = l.number(2), p = l.number(3);
-  Compute type = loop::compute_of(x.dtype());
-  Sizes places = indices.sizes(), width = {x.size(1)}, domain = places;
-  domain.push_back(x.size(1));
-  l.copy(x, out);
-  Ref scales = l.temporary(computable(x.dtype()), places, [&](const Index& k) {
-    auto size = [&](const Index& r) { return loop::abs(x.at({indices.at(k), r[0]})); };
-    Expr norm;
-    if (std::isinf(p)) norm = l.reduce(p > 0 ? loop::Combine::max : loop::Combine::min, width, size);
-    else if (p == 0) norm = l.sum(width, [&](const Index& r) { return cast(size(r) != 0, type); });
-    else norm = loop::pow(l.sum(width, [&](const Index& r) { return loop::pow(size(r), p); }), 1 / p);
-    return loop::select(norm > most, most / (norm + 1e-7), l.constant(1, type));
-  });
-  l.stage(domain, [&](const Index& i) {
-    Index place = i.drop_last();
-    Expr row = indices.at(place);
-    l.store(out, {row, i.last()}, x.at({row, i.last()}) * scales.at(place));
-  });
-}
-
 Results any_bag(Build& b, CallArg padding) {
   return embedding_bag(b[0], b[1], b[2], b.arg(3), b.arg(4), b.arg(5), b[6], b.arg(7), padding);
 }
@@ -291,15 +269,6 @@ void register_embedding_bag(Registry& ops) {
           });
         });
       },
-  });
-  ops.add({
-      .schema = "embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas {
-        m.require(m.meta(0).rank() == 2 && is_floating(m.meta(0).dtype), "expected a floating point table of 2 dimensions, got ", m.meta(0));
-        m.require(is_index(m.meta(1).dtype), "indices: expected i64 or i32 indices, got ", m.meta(1));
-        return like(m.meta(0), m.meta(0).sizes);
-      },
-      .lower = lower_renorm,
   });
 }
 

@@ -5,6 +5,7 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
+#include "tenon/ops/elementwise.h"
 #include "tenon/ops/infer.h"
 #include "tenon/ops/registry.h"
 #include "tenon/ops/view.h"
@@ -23,6 +24,24 @@ Metas filled_meta(MetaCall& m) {
     m.require(m.meta(1).rank() == 0, "value: expected a tensor without dimensions, got ", m.meta(1));
   CallArgs args = {m.arg(0), {}, {}, {}, {}, {}};
   return *infer(empty_like.op(), args);
+}
+
+// Where all indices are equal; with wrap, below that again after each square and one row.
+Tensor diagonal_mask(const Build& b, const Sizes& sizes, bool wrap) {
+  size_t rank = sizes.size();
+  b.require(rank >= 2, "expected at least 2 dimensions, got sizes ", sizes);
+  for (SymInt size : sizes)
+    b.require(rank == 2 || size == sizes[0], "expected equal sizes of all dimensions, got ", sizes);
+  auto index = [&](size_t dim) -> Tensor {
+    Sizes at(rank, SymInt(1));
+    at[dim] = sizes[dim];
+    return reshape(arange(0, sizes[dim]), at);
+  };
+  if (wrap && rank == 2)
+    return eq(remainder(add(mul(index(0), sizes[1]), index(1)), sizes[1] + 1), 0);
+  Tensor mask = eq(index(0), index(1));
+  for (size_t dim = 2; dim < rank; ++dim) mask = mul(mask, eq(index(0), index(dim)));
+  return mask;
 }
 
 Expr value_for(const Scalars& x, size_t arg) { return cast(x[arg], x[0].type()); }
@@ -126,6 +145,14 @@ void register_fill(Registry& ops) {
       .vjp = [](Vjp& v) -> Grads { return {masked_fill(v.grad(0), v[1], 0)}; },
       .promotes = 0b001,
   });
+  Handle fill_diagonal;
+  ops.add(fill_diagonal, {   // in place alone in PyTorch
+      .schema = "tenon::fill_diagonal(Tensor self, Scalar fill_value, bool wrap=False) -> Tensor",
+      .kind = Kind::composite,
+      .traits = {.may_alias = true},
+      .decompose = [](Build& b) { return one(masked_fill(b[0], diagonal_mask(b, b[0].sizes(), b.flag(2)), b.arg(1))); },
+  });
+  ops.in_place(fill_diagonal, "fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)");
   ops.add(masked_fill_tensor, {
       .schema = "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
       .kind = Kind::pointwise,

@@ -86,12 +86,11 @@ void lower_cat(Lower& l) {
 Grads cat_vjp(Vjp& v) {
   std::vector<Tensor> tensors = v.tensors(0), grads;
   const Tensor* first = first_counted(tensors);
-  if (!first) return {std::vector<Tensor>(tensors.size())};
-  size_t dim = v.dim(1, first->rank());
+  size_t dim = first ? v.dim(1, first->rank()) : 0;
   SymInt start = 0;
   for (const Tensor& t : tensors) {
     if (adds_nothing(t.meta())) {
-      grads.push_back(none);
+      grads.push_back(zeros_like(t));
       continue;
     }
     SymInt end = start + t.sizes()[dim];

@@ -212,7 +212,7 @@ Metas class_loss_meta(MetaCall& m, bool pictures) {
   return {m.constant(3) == 0 ? like(x, sizes) : like(x, {}), like(x, {})};
 }
 
-// A class out of range gives NaN and touches no memory.
+// Where a class is ignored it may be out of range.
 void lower_class_loss(Lower& l) {
   Ref x = l[0], target = l[1];
   Classes classes(l, x.sizes(), 4);
@@ -221,16 +221,14 @@ void lower_class_loss(Lower& l) {
   Sizes places = single ? Sizes{} : Sizes(target.sizes());
   auto truth = [&](const Index& i) { return target.at(single ? Index(target.sizes().size(), Expr(0)) : i); };
   auto counts = [&](Expr t) { return t != l.extent(classes.ignored); };
-  auto in_range = [&](Expr t) { return t >= 0 && t < l.extent(classes.classes); };
-  double nan = std::numeric_limits<double>::quiet_NaN();
   auto weight = [&](const Index& i) {
     Expr t = truth(i), one = l.constant(1, type);
-    if (l.given(2)) one = cast(l[2].at_if(counts(t) && in_range(t), {t}, nan), type);
+    if (l.given(2)) one = cast(l[2].at_if(counts(t), {t}, 0.0), type);
     return loop::select(counts(t), one, 0.0);
   };
   auto loss = [&](const Index& i) {
     Expr t = truth(i);
-    Expr p = x.at_if(counts(t) && in_range(t), single ? Index{t} : i.inserted(1, t), nan);
+    Expr p = x.at_if(counts(t), single ? Index{t} : i.inserted(1, t), 0.0);
     return loop::select(counts(t), -p * weight(i), 0.0);
   };
   int64_t reduction = l.constant(3);

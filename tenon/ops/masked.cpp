@@ -160,11 +160,12 @@ void register_masked(Registry& ops) {
       .kernel = find_nonzero,
   });
   ops.alias(nonzero, {"argwhere"});
-  ops.add({
-      .schema = "nonzero_numpy(Tensor self) -> Tensor[]",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return unbind(nonzero(b[0].rank() == 0 ? Tensor(unsqueeze(b[0], 0)) : b[0]), 1); },
-  });
+  for (const char* schema : {"nonzero_numpy(Tensor self) -> Tensor[]", "where(Tensor condition) -> Tensor[]"})
+    ops.add({
+        .schema = schema,
+        .kind = Kind::composite,
+        .decompose = [](Build& b) { return unbind(nonzero(b[0].rank() == 0 ? Tensor(unsqueeze(b[0], 0)) : b[0]), 1); },
+    });
   ops.add(nonzero_static, {
       .schema = "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {

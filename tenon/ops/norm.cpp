@@ -5,9 +5,11 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
+#include "tenon/ops/index.h"
 #include "tenon/ops/known.h"
 #include "tenon/ops/reduce.h"
 #include "tenon/ops/registry.h"
+#include "tenon/ops/shape.h"
 #include "tenon/ops/statistics.h"
 #include "tenon/ops/view.h"
 
@@ -275,6 +277,13 @@ Tensor norm_except(const Tensor& v, double p, int64_t dim) {
   return linalg_vector_norm(v, p, others, true);
 }
 
+// Slices whose norm is too large are scaled down to it.
+Tensor renormed(const Tensor& x, double p, int64_t dim, const CallArg& most) {
+  Tensor norms = norm_except(to(x, computable(x.dtype())), p, dim);
+  Tensor factor = where(gt(norms, most), mul(reciprocal(norms + 1e-7), most), 1.0);
+  return x * to(factor, x.dtype());
+}
+
 }  // namespace
 
 void register_norm(Registry& ops) {
@@ -390,16 +399,27 @@ void register_norm(Registry& ops) {
       .lower = lower_group_norm_gradient,
   });
   ops.add({
+      .schema = "embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
+      .kind = Kind::composite,
+      .decompose =
+          [](Build& b) {
+            Tensor x = b[0];
+            b.require(x.rank() == 2 && is_floating(x.dtype()), "expected a floating point table of 2 dimensions, got ", x.meta());
+            b.require(b[1].dtype() == DType::i64 || b[1].dtype() == DType::i32, "indices: expected i64 or i32 indices, got ",
+                      b[1].meta());
+            Sizes rows = {x.size(0), SymInt(1)};
+            Tensor used = index_fill(full(rows, false, kw("dtype", DType::boolean)), 0, flatten(b[1]), true);
+            return one(where(used, renormed(x, b.number(3), 0, b.arg(2)), x));
+          },
+  });
+  ops.add({
       .schema = "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
       .kind = Kind::composite,
       .decompose =
-          [](Build& b) {  // slices whose norm is too large are scaled down to it
+          [](Build& b) {
             Tensor x = b[0];
             b.require(x.rank() > 1, "expected at least 2 dimensions, got ", x.meta());
-            Tensor norms =
-                norm_except(to(x, computable(x.dtype())), b.number(1), static_cast<int64_t>(b.dim(2, x.rank())));
-            Tensor factor = where(gt(norms, b.arg(3)), mul(reciprocal(norms + 1e-7), b.arg(3)), 1.0);
-            return one(x * to(factor, x.dtype()));
+            return one(renormed(x, b.number(1), static_cast<int64_t>(b.dim(2, x.rank())), b.arg(3)));
           },
   });
   ops.add({

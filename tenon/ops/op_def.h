@@ -85,7 +85,7 @@ struct OpDef {
   ViewRule view = nullptr;            // view
   DecomposeRule decompose = nullptr;  // composite
   DecomposeRule for_grad = nullptr;   // the same results from ops that also give what the gradient needs
-  DecomposeRule to_torch = nullptr;   // our own ops: their spelling in PyTorch's
+  DecomposeRule to_torch = nullptr;   // its spelling in a functional graph for PyTorch
   VjpRule vjp = nullptr;
   SymbolicRule symbolic = nullptr;    // symbolic
   KernelRule kernel = nullptr;        // opaque: computed by a plain function on real tensors; no results: the stages do it

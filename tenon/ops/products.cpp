@@ -17,6 +17,8 @@ namespace tenon {
 
 static Handle dot, outer, tensordot;
 
+static Handle einsum_of;
+
 namespace {
 
 // Numbers meet integers as integers, truth values as truth.
@@ -420,29 +422,11 @@ void register_products(Registry& ops) {
       .kind = Kind::composite,
       .decompose = tensordotted,
   });
-  ops.add({
+  ops.add(einsum_of, {
       .schema = "einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor",
       .kind = Kind::composite,
       .traits = {.may_alias = true},
       .decompose = einsum,
-  });
-  ops.add({
-      .schema = "_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, int unroll_dim=1) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) -> Results {   // a product of all three, with the dims they lack, summed
-        Tensor product;
-        size_t rank = b[0].rank() + b.ints(3).size();
-        for (size_t i = 0; i < 3; ++i) {
-          Tensor t = b[i];
-          b.require(is_differentiable(t.dtype()) && t.rank() + b.ints(3 + i).size() == rank, "expected floating point tensors of ", rank,
-                    " dimensions with those added, got ", t.meta(), " and ", b.ints(3 + i));
-          for (size_t d : b.dims(3 + i, rank))
-            if (!b.ints(3 + i).empty()) t = unsqueeze(t, d);
-          product = product ? product * t : t;
-        }
-        b.dim(7, rank);
-        return b.ints(6).empty() ? one(product) : sum(product, b.arg(6));
-      },
   });
   ops.add({
       .schema = "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
@@ -464,6 +448,39 @@ void register_products(Registry& ops) {
                         Sizes{n, w.size(0), w.size(2)});
             Tensor out = reshape(bmm(inner, unsqueeze(flat_y, 2)), sizes);
             return one(b.given(3) ? out + b[3] : out);
+          },
+  });
+  ops.add({
+      .schema = "_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, "
+                "int unroll_dim=1) -> Tensor",
+      .kind = Kind::composite,
+      .decompose =
+          [](Build& b) {  // the product of three tensors with dimensions inserted, summed over some
+            size_t rank = b[0].rank() + b.ints(3).size();
+            b.require(rank <= 26, "expected at most 26 dimensions, got ", rank);
+            b.dim(7, rank);
+            auto marked = [&](size_t list) {
+              std::vector<bool> out(rank);
+              if (!b.ints(list).empty())
+                for (size_t dim : b.dims(list, rank)) out[dim] = true;
+              return out;
+            };
+            auto letters = [&](const std::vector<bool>& without) {
+              std::string out;
+              for (size_t d = 0; d < rank; ++d)
+                if (!without[d]) out += static_cast<char>('a' + d);
+              return out;
+            };
+            std::vector<Tensor> tensors = {b[0], b[1], b[2]};
+            std::string equation;
+            for (size_t i = 0; i < 3; ++i) {
+              b.require(is_differentiable(tensors[i].dtype()) && tensors[i].rank() + b.ints(3 + i).size() == rank,
+                        "expected floating point tensors of ", rank, " dimensions with those added, got ",
+                        tensors[i].meta(), " and ", b.ints(3 + i));
+              equation += (i ? "," : "") + letters(marked(3 + i));
+            }
+            equation += "->" + letters(marked(6));
+            return one(contiguous(einsum_of(equation, tensors)));
           },
   });
   ops.add({

@@ -179,18 +179,6 @@ void register_shape(Registry& ops) {
   ops.alias(movedim, {"moveaxis.intlist"});
   ops.alias(move_one, {"moveaxis.int"});
   ops.add({
-      .schema = "swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
-      .kind = Kind::composite,
-      .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return transpose(b[0], b.arg(1), b.arg(2)); },
-  });
-  ops.add({
-      .schema = "swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
-      .kind = Kind::composite,
-      .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return transpose(b[0], b.arg(1), b.arg(2)); },
-  });
-  ops.add({
       .schema = "expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
       .kind = Kind::composite,
       .traits = {.may_alias = true},

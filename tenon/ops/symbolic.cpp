@@ -45,11 +45,11 @@ void register_symbolic(Registry& ops) {
   add("torch.sym_max(a, b)", {.kinds = {Sym::max}}, [](Items x) { return sym::max(x[0], x[1]); });
   add("torch.sym_min(a, b)", {.kinds = {Sym::min}}, [](Items x) { return sym::min(x[0], x[1]); });
   add("torch.sym_not(a)", {.kinds = {Sym::logical_not}}, [](Items x) { return sym::logical_not(truth(x[0])); });
-  add("torch.sym_ite(b, t, f)", {}, [](Items x) {
+  add("torch.sym_ite(b, t, f)", {.kinds = {Sym::piecewise}}, [](Items x) {
     Expr parts[] = {x[1], truth(x[0]), x[2], Expr::boolean(true)};
     return sym::piecewise(parts);
   });
-  add("torch._sym_sqrt(a)", {.kinds = {Sym::float_pow}, .last = 0.5}, [](Items x) { return sym::float_pow(x[0], Expr::real(0.5)); });
+  add("torch._sym_sqrt(a)", {.kinds = {Sym::float_pow}, .last = 0.5, .call = "OpaqueUnaryFn_sqrt"}, [](Items x) { return sym::float_pow(x[0], Expr::real(0.5)); });
 
   // Sizes of tensors as numbers. Their meta is the expression itself, which the reader takes from the file.
   ops.add({.schema = "sym_size.int(Tensor self, int dim) -> SymInt",

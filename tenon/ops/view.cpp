@@ -96,6 +96,7 @@ void register_view(Registry& ops) {
       .schema = "view(Tensor(a) self, SymInt[] size) -> Tensor(a)",
       .kind = Kind::view,
       .view = [](MetaCall& m) { return one(step::Reshape{inferred_sizes(m.ints(1), count(m.meta(0).sizes), m)}); },
+      .to_torch = [](Build& b) { return reshape(b[0], b.arg(1)); },
   });
   ops.add(unsafe_view, {
       .schema = "_unsafe_view(Tensor self, SymInt[] size) -> Tensor",
@@ -135,13 +136,24 @@ void register_view(Registry& ops) {
         return one(p);
       },
   });
+  ViewRule swap = [](MetaCall& m) {
+    size_t rank = m.meta(0).rank(), a = m.dim(1, rank), b = m.dim(2, rank);
+    return rank == 0 ? Maps{IndexMap{}} : one(swapped(a, b, rank));
+  };
   ops.add(transpose, {
       .schema = "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
       .kind = Kind::view,
-      .view = [](MetaCall& m) {
-        size_t rank = m.meta(0).rank(), a = m.dim(1, rank), b = m.dim(2, rank);
-        return rank == 0 ? Maps{IndexMap{}} : one(swapped(a, b, rank));
-      },
+      .view = swap,
+  });
+  ops.add({
+      .schema = "swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
+      .kind = Kind::view,
+      .view = swap,
+  });
+  ops.add({
+      .schema = "swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+      .kind = Kind::view,
+      .view = swap,
   });
   ops.add({
       .schema = "t(Tensor(a) self) -> Tensor(a)",

@@ -1,6 +1,7 @@
 #include "tenon/passes/check_metas.h"
 
 #include "tenon/ops/known.h"
+#include "tenon/passes/autocast.h"
 #include "tenon/trace/trace.h"
 
 namespace tenon {
@@ -87,13 +88,15 @@ class MetaChecker {
   GraphBody nowhere_;  // arguments stand in it; rules ask for their metas only
 };
 
-}  // namespace
-
-void check_metas(const GraphBody& graph) {
-  MetaChecker(graph).run();
+void check(const GraphBody& graph, bool autocast) {
+  if (!autocast) MetaChecker(graph).run();  // else the dtypes of results say what arguments are converted to
   for (const Node& node : graph.nodes)
     for (const Arg& arg : node.args)
-      if (auto* subgraph = arg.get<Subgraph>()) check_metas(*subgraph->body);
+      if (auto* subgraph = arg.get<Subgraph>()) check(*subgraph->body, autocast_within(node, autocast));
 }
+
+}  // namespace
+
+void check_metas(const GraphBody& graph) { check(graph, false); }
 
 }  // namespace tenon

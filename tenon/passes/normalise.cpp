@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "tenon/passes/autocast.h"
+
 namespace tenon {
 namespace {
 
@@ -12,7 +14,7 @@ class Normaliser {
   Graph run(const GraphBody& from) {
     refuse_unknown(from);
     replay_.inputs();
-    nodes(from, replay_.map, true);
+    nodes(from, replay_.map, true, false);
     for (const Arg& output : from.outputs) replay_.graph->outputs.push_back(translated(output, from, replay_.map));
     return std::move(replay_.graph);
   }
@@ -60,20 +62,14 @@ class Normaliser {
     return map_tensors<Value>(arg, [&](const Value& v) { return v ? map[v.id] : v; });
   }
 
-  void nodes(const GraphBody& from, Map& map, bool grad) {
+  void nodes(const GraphBody& from, Map& map, bool grad, bool autocast) {
     for (const Node& node : from.nodes) {
       switch (node.op->traits.control) {
         case Control::none: break;
         case Control::grad_region:
-          inlined(node, from, map, *node.args.at(0).get<bool>() /* nested regions set it anew */, 1);
+          inlined(node, from, map, *node.args.at(0).get<bool>() /* nested regions set it anew */, autocast, 1);
           continue;
-        case Control::autocast_region: {
-          const bool* enabled = node.args.size() > 2 ? node.args[2].get<bool>() : nullptr;
-          require(enabled && !*enabled,
-                  "autocast regions are not supported yet; export the model without torch.autocast");
-          inlined(node, from, map, grad, 4);
-          continue;
-        }
+        case Control::autocast_region: inlined(node, from, map, grad, autocast_within(node, autocast), 4); continue;
         case Control::choose:
         case Control::repeat:
         case Control::map:
@@ -90,6 +86,7 @@ class Normaliser {
       for (Arg& arg : copy.args) arg = translated(arg, from, map);
       copy.grad_enabled = grad && node.grad_enabled;
       results(copy, from, map);
+      if (autocast) convert_for_autocast(replay_.graph.body(), copy);
       add_node(replay_.graph.body(), std::move(copy));
     }
   }
@@ -111,7 +108,7 @@ class Normaliser {
   }
 
   // The body of a region in place of its call; `first` is the position of its graph, operands follow.
-  void inlined(const Node& node, const GraphBody& from, Map& map, bool grad, size_t first) {
+  void inlined(const Node& node, const GraphBody& from, Map& map, bool grad, bool autocast, size_t first) {
     const Subgraph* sub = node.args.at(first).get<Subgraph>();
     require(sub != nullptr, node.op->target, ": expected a graph as argument ", first);
     const GraphBody& body = *sub->body;
@@ -125,7 +122,7 @@ class Normaliser {
       const Value* operand = node.args[first + 1 + i].get<Value>();
       if (operand && from.values[operand->id].type == ValueType::tensor) inside[placeholder->id] = map[operand->id];
     }
-    nodes(body, inside, grad);
+    nodes(body, inside, grad, autocast);
     std::vector<Value> given;
     for (const Arg& output : body.outputs)
       for_each_tensor(output, [&](const Value& v) { given.push_back(v ? inside[v.id] : v); });

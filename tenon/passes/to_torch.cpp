@@ -8,12 +8,14 @@ namespace {
 
 bool is_ours(const Op& op) { return op.schema.space() == "tenon"; }
 
+bool is_respelled(const Op& op) { return is_ours(op) || (op.def && op.def->to_torch && !op.functional); }
+
 class Spelling : public Dispatcher {
  public:
   explicit Spelling(GraphBody& graph) : tracer(graph) {}
   Tracer tracer;
   CallResults call(const Op& op, CallArgs args) override {
-    if (!is_ours(op)) return tracer.call(op, std::move(args));
+    if (!is_respelled(op)) return tracer.call(op, std::move(args));
     require(op.def->to_torch != nullptr, "the operator ", op.name(),
             " has no form that PyTorch knows, so the program cannot be written");
     DispatchScope scope(this);
@@ -30,7 +32,7 @@ Graph to_torch(const GraphBody& from) {
   ShapesScope shapes(&from.shapes);
   replay.inputs();
   for (const Node& node : from.nodes) {
-    if (is_ours(*node.op)) retrace(node, replay, spelling.tracer, spelling);
+    if (is_respelled(*node.op)) retrace(node, replay, spelling.tracer, spelling);
     else replay.node(node);
   }
   replay.outputs();

@@ -5,6 +5,7 @@
 #include "tenon/ops/convert.h"
 #include "tenon/ops/registry.h"
 #include "tenon/ops/view.h"
+#include "tenon/sym/evaluate.h"
 
 namespace tenon {
 namespace {
@@ -41,6 +42,44 @@ Tensor laid_out(const Tensor& t, const std::vector<size_t>& order) {
   return permute(clone(permute(t, outer), MemoryFormat::contiguous), back);
 }
 
+void substitute(Arg& arg, const std::vector<sym::Replacement>& same) {
+  if (auto* number = arg.get<SymInt>()) arg = sym::substitute(*number, same);
+  else if (auto* sizes = arg.get<Sizes>())
+    for (SymInt& size : *sizes) size = sym::substitute(size, same);
+  else if (auto* items = arg.get<Arg::Items>())
+    for (Arg& item : *items) substitute(item, same);
+}
+
+/// Sizes that only a run can tell were traced anew; they go by the names that the node's results gave them.
+void keep_symbols(const Node& node, const CallResults& results, const Replay& replay, Tracer& tracer, NodeId first) {
+  const sym::Ranges& old = replay.from().shapes.ranges;
+  std::vector<sym::Replacement> same;
+  for (size_t i = 0; i < node.results.size(); ++i) {
+    std::vector<Value> fresh;
+    for_each_tensor(results[i], [&](const Tensor& t) { fresh.push_back(tracer.value(t)); });
+    size_t next = 0;
+    for_each_tensor(node.results[i], [&](const Value& v) {
+      if (!v || next >= fresh.size()) return;
+      const Sizes& made = tracer.graph().info(fresh[next++]).meta.sizes;
+      const Sizes& promised = replay.from().info(v).meta.sizes;
+      for (size_t d = 0; d < std::min(made.size(), promised.size()); ++d)
+        if (made[d].is_symbol() && !(made[d] == promised[d]) && !old.find(made[d]))
+          same.emplace_back(made[d], promised[d]);
+    });
+  }
+  if (same.empty()) return;
+  GraphBody& graph = tracer.graph();
+  for (ValueInfo& info : graph.values) {
+    if (info.producer == no_id || info.producer < first) continue;
+    for (Sizes* list : {&info.meta.sizes, &info.meta.strides})
+      for (SymInt& e : *list) e = sym::substitute(e, same);
+    info.meta.offset = sym::substitute(info.meta.offset, same);
+    info.expr = sym::substitute(info.expr, same);
+  }
+  for (size_t i = first; i < graph.nodes.size(); ++i)
+    for (Arg& arg : graph.nodes[i].args) substitute(arg, same);
+}
+
 }  // namespace
 
 void retrace(const Node& node, Replay& replay, Tracer& tracer, Dispatcher& dispatcher) {
@@ -54,6 +93,7 @@ void retrace(const Node& node, Replay& replay, Tracer& tracer, Dispatcher& dispa
   tracer.origin = nullptr;
   expect(results.size() == node.results.size(), node.op->name(), " gave ", results.size(),
          " results where its node has ", node.results.size());
+  keep_symbols(node, results, replay, tracer, first);
   for (size_t i = 0; i < node.results.size(); ++i) {
     std::vector<Value> fresh;
     for_each_tensor(results[i], [&](const Tensor& t) { fresh.push_back(tracer.value(t)); });

@@ -4,7 +4,9 @@
 #include "tenon/aot/joint.h"
 #include "tenon/aot/partition.h"
 #include "tenon/interp/run_graph.h"
+#include "tenon/lower/lower.h"
 #include "tenon/ops/registry.h"
+#include "tenon/passes/decompose.h"
 #include "tenon/passes/normalise.h"
 
 namespace tenon {
@@ -101,6 +103,72 @@ TEST(Functionalize, AnUpdateHiddenFromAutogradKeepsTheOldGradient) {
   std::vector<CallArg> results = interp::run_graph(joint.graph.body(), inputs);
   EXPECT_EQ(results[0].get<Tensor>()->data<float>()[0], 100);  // the value is the new one: 10 * (1 + 2 + 3 + 4)
   EXPECT_EQ(results[1].get<Tensor>()->data<float>()[0], 2);    // the gradient is the old one's
+}
+
+TEST(Normalise, AutocastConvertsWhatADescribedResultAsksFor) {
+  for (bool enabled : {true, false}) {
+    Builder b;
+    auto body = std::make_shared<GraphBody>();
+    Value left = add_input(*body, "x", make_meta(DType::f32, {4})),
+          right = add_input(*body, "w", make_meta(DType::f32, {4}));
+    DType dtype = enabled ? DType::bf16 : DType::f32;
+    Value inner = add_value(*body, {.name = "dot", .meta = make_meta(dtype, {})});
+    add_node(*body, {.op = registry().find("aten::dot"), .args = {left, right}, .results = {inner}});
+    body->outputs = {inner};
+    Value dot = add_value(b.program.graph.body(), {.name = "dot", .meta = make_meta(dtype, {})});
+    add_node(b.program.graph.body(),
+             {.op = registry().find("higher_order::wrap_with_autocast"),
+              .args = {std::string("cpu"), DType::bf16, enabled, false, Subgraph{"submod", body}, b.x, b.w},
+              .results = {dot}});
+    b.output(dot);
+    Graph graph = normalise(b.program.graph.body());
+    EXPECT_EQ(count_ops(graph.body(), "aten::_to_copy"), enabled ? 2u : 0u);
+    EXPECT_EQ(graph->nodes.back().op->name(), "aten::dot");
+  }
+}
+
+TEST(Joint, AnOutputThatNeedsNoGradientTakesNoCotangent) {
+  Builder b;
+  b.output(b.node("aten::mul.Tensor", {b.x, 2}));
+  JointProgram joint = make_joint(functionalize(b.program), 0, parse_wrt("parameters"));
+  EXPECT_EQ(joint.graph->inputs.size(), 2u);
+  EXPECT_EQ(joint.convention.outputs.size(), 1u);
+}
+
+// w repeated 1, 2, 3 and 4 times: a size that only a run can tell.
+struct Repeated : Builder {
+  Tensor counts = Tensor::empty(DType::i64, {4});
+  Repeated() {
+    for (int64_t i = 0; i < 4; ++i) counts.mutable_data<int64_t>()[i] = i + 1;
+    SymInt size = program.graph->shapes.fresh_unbacked();
+    program.graph->info(x).meta.dtype = DType::i64;
+    Value many = node("aten::repeat_interleave.self_Tensor", {w, x, 0}, {size});
+    output(node("aten::mul.Tensor", {many, many}, {size}));
+  }
+};
+
+TEST(Joint, ACotangentOfUnknownSizeMayBeLeftToTheRun) {
+  Repeated b;
+  JointProgram joint = make_joint(functionalize(b.program), 0, parse_wrt("parameters"));
+  CallArg inputs[] = {b.program.state[0].tensor, b.counts, CallArg()};
+  std::vector<CallArg> results = interp::run_graph(joint.graph.body(), inputs);
+  EXPECT_EQ(results[0].get<Tensor>()->sizes(), Sizes{10});
+  EXPECT_EQ(results[1].get<Tensor>()->data<float>()[3], 32);  // 4 times 2 * 4
+}
+
+TEST(Joint, AnExpandedCompositeKeepsTheSymbolOfItsSize) {
+  Repeated b;
+  JointProgram joint = make_joint(functionalize(b.program), 0, parse_wrt("parameters"));
+  SymInt size = joint.graph->info(*joint.graph->inputs[2].get<Value>()).meta.sizes[0];
+  for (const ValueInfo& info : joint.graph->values)
+    for (SymInt s : info.meta.sizes) EXPECT_TRUE(s.is_int() || s == size) << info.name;
+}
+
+TEST(Lower, AnOperatorWithoutStagesBecomesACall) {
+  Repeated b;
+  std::string loops = loop::to_text(lower(decompose(functionalize(b.program).graph.body()).body()));
+  EXPECT_NE(loops.find("repeat_interleave = call aten::repeat_interleave.Tensor(x)\nfor [u0]:"), std::string::npos)
+      << loops;
 }
 
 TEST(Partition, WhatTheProgramUpdatesIsSavedAsACopy) {

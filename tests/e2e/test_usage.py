@@ -14,6 +14,9 @@ class Usage(CommandTest):
     def test_version(self):
         self.assertRegex(self.good("--version"), r"^tenon \d+\.\d+\.\d+\n$")
 
+    def test_an_unknown_verb_is_named(self):
+        self.assertIn("got 'frobnicate'", self.refused("frobnicate", status=2))
+
     def test_every_verb_has_help_with_an_example(self):
         for verb in ("show", "run", "grad", "convert", "ops", "doctor"):
             self.assertIn("Example:\n  tenon " + verb, self.good(verb, "--help"))

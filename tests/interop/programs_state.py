@@ -297,6 +297,24 @@ def half_precision_ops():
     return Program(Function(forward), (torch.rand(3, 4).half() + 0.5, torch.randn(4).half(), torch.randn(4, 4).half()), mixed=True)
 
 
+class Autocast(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 6), nn.Linear(6, 4)
+
+    def forward(self, x, labels):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            hidden = torch.relu(self.first(x))
+            with torch.autocast("cpu", enabled=False):
+                exact = self.second(hidden.float())
+            return self.second(hidden), exact, F.cross_entropy(exact.bfloat16(), labels)
+
+
+@program("k")
+def autocast():
+    return Program(Autocast(), (torch.randn(3, 4), torch.tensor([0, 3, 1])), mixed=True)
+
+
 @program("l", small=True)
 def no_grad_region():
     class Region(nn.Module):

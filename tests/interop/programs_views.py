@@ -1,6 +1,7 @@
 """h: writes through overlapping views, mutated inputs, outputs that alias inputs and each other."""
 
 import torch
+from torch import nn
 from torch.export import Dim
 
 from programs import Function, Program, program
@@ -234,3 +235,45 @@ def write_then_expand():
         return (wide * rows.unsqueeze(1)).sum(), wide, rows
 
     return Program(Function(forward), (torch.randn(3, 4), torch.randn(4)))
+
+
+@program("h")
+def seen_another_way():
+    def forward(x, y):
+        a = x * 1
+        rows = a[1:]
+        a.t_().unsqueeze_(0)
+        rows.add_(y)
+        a.squeeze_(0).swapaxes_(0, 1)
+        a[0] = 2
+        b = a.clone().fill_diagonal_(3)
+        return (a * b).sum(), a, rows, b.t().clone().fill_diagonal_(-1, wrap=True)
+
+    return Program(Function(forward), (torch.randn(3, 7), torch.randn(7)))
+
+
+@program("h")
+def sizes_of_data():
+    def forward(x, mask, counts):
+        rows = x.repeat_interleave(counts, 0)
+        y = x.clone()
+        y[mask] = x[mask] * 3
+        places = torch.where(mask)[0]
+        return rows * 2, (y * y).sum(), x[places].mean(0) / x.shape[1] ** 0.5
+
+    mask, counts = torch.tensor([True, False, True, False]), torch.tensor([2, 0, 1, 3])
+    return Program(Function(forward), (torch.randn(4, 3), mask, counts), dynamic_shapes=({1: Dim("width")}, None, None),
+                   more=[((torch.randn(4, 5), mask, counts), {})])
+
+
+@program("h")
+def inputs_of_another_layout():
+    def forward(x):
+        return x.permute(0, 2, 3, 1).reshape(2, -1) * 2
+
+    return Program(Function(forward), (torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last),))
+
+
+@program("h")
+def rows_of_bounded_norm():
+    return Program(nn.Embedding(7, 3, max_norm=0.5), (torch.tensor([[1, 3], [3, 6]]),))

@@ -1,12 +1,15 @@
 """Runs an exported program node by node, in its own dtypes or with float64 in place of float32."""
 
+import itertools
+
 import numpy
 import torch
 from torch import fx
 from torch.export._tree_utils import reorder_kwargs
-from torch.export.graph_signature import ConstantArgument, InputKind
+from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 
 LOW = (torch.float16, torch.bfloat16)
+WRITTEN = {OutputKind.BUFFER_MUTATION: "buffer", OutputKind.USER_INPUT_MUTATION: "input"}
 
 
 def promote(value):
@@ -110,9 +113,14 @@ def run(program, inputs, double, gradient):
         torch.set_default_dtype(torch.float32)
     results = {}
     flat = torch.utils._pytree.tree_leaves(outputs, is_leaf=lambda v: v is None)
-    for i, value in enumerate(flat):
+    numbers = itertools.count()
+    for spec, value in zip(program.graph_signature.output_specs, flat, strict=True):
+        if spec.kind in WRITTEN:  # a graph without writes returns what it would have written
+            results[f"{WRITTEN[spec.kind]}.{spec.target}"] = value
+            continue
+        key = f"output_{next(numbers)}"
         if value is not None and not isinstance(value, str):
-            results[f"output_{i}"] = value
+            results[key] = value
     for key, value in named.items():
         before, version = initial[key]
         written = value._version != version or not torch.equal(value.detach().nan_to_num(), before.nan_to_num())

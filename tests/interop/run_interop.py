@@ -105,7 +105,8 @@ def check_case(options, case):
             if joint.exists():
                 def both():
                     for stem, info in case.sets:
-                        got = torch_side.run_joint(joint, load(case.folder / f"{stem}.in.npz"), info["shared"])
+                        got = torch_side.run_joint(joint, load(case.folder / f"{stem}.in.npz"), info["shared"],
+                                                   case.reference(stem, False))
                         reference = load(case.folder / f"{stem}.grad.npz")
                         mistakes = compare({key: v for key, v in got.items() if key.startswith("grad.")}, reference,
                                            {key: v for key, v in info["keys"].items() if key in reference})

@@ -84,8 +84,8 @@ def given(arrays, name, meta):
     return None
 
 
-def run_joint(path, arrays, use_samples):
-    """Runs a joint program that Tenon wrote: {"output_N" or "grad.NAME": array}. Cotangents are ones."""
+def run_joint(path, arrays, use_samples, outputs):
+    """Runs a joint program that Tenon wrote: {"output_N" or "grad.NAME": array}. Cotangents are ones, as large as `outputs`."""
     program = load(path)
     samples = leaves(program) if program.example_inputs is not None else {}
     copies = Copies(False)
@@ -107,7 +107,7 @@ def run_joint(path, arrays, use_samples):
             values.append(given(arrays, spec.arg.name, placeholders[spec.arg.name]))
     for at in cotangents:
         name = program.graph_signature.input_specs[at].arg.name
-        values[at] = ones_like(placeholders[name], placeholders, program, values)
+        values[at] = torch.ones(outputs[name.removeprefix("tangent_")].shape, dtype=placeholders[name].dtype)
     with torch.no_grad():
         outputs = Run(program.graph_module, False).run(*values)
     results, number = {}, 0
@@ -119,21 +119,3 @@ def run_joint(path, arrays, use_samples):
                 results[f"output_{number}"] = to_numpy(value)
             number += 1
     return results
-
-
-def ones_like(meta, placeholders, program, values):
-    """Ones of the size that the symbolic sizes have for these values."""
-    known = {}
-    for spec, value in zip(program.graph_signature.input_specs, values):
-        fake = placeholders.get(spec.arg.name)
-        if isinstance(value, torch.Tensor) and isinstance(fake, torch.Tensor):
-            known.update((str(symbolic), size) for symbolic, size in zip(fake.shape, value.shape))
-    sizes = []
-    for size in meta.shape:
-        if isinstance(size, int):
-            sizes.append(size)
-        elif str(size) in known:
-            sizes.append(known[str(size)])
-        else:
-            sizes.append(int(size.node.expr.subs({s: known[str(s)] for s in size.node.expr.free_symbols})))
-    return torch.ones(sizes, dtype=meta.dtype)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -114,12 +115,12 @@ sym::Bindings bound_symbols(const std::vector<UserInput>& inputs, const std::vec
   return bindings;
 }
 
-Tensor ones(const std::string& name, const TensorMeta& wanted, const sym::Bindings& bindings) {
+// None where its size is known only when the program has run: ones are made then.
+CallArg ones(const TensorMeta& wanted, const sym::Bindings& bindings) {
   Sizes sizes;
   for (SymInt size : wanted.sizes) {
     for (SymInt symbol : sym::symbols_of(size))
-      require(bindings.find(symbol).has_value(), "the cotangent ", name, ", ", wanted, ", has to be given: its size ",
-              symbol, " is known only when the program has run");
+      if (!bindings.find(symbol)) return {};
     sizes.push_back(sym::evaluate(size, bindings));
   }
   Tensor out = Tensor::empty(wanted.dtype, sizes);
@@ -161,6 +162,7 @@ std::vector<const Array*> assign(const std::vector<UserInput>& inputs, const std
 }
 
 std::string number_text(double value, const char* format) {
+  if (std::isnan(value)) return "nan";  // without the sign that it may have
   char out[40];
   std::snprintf(out, sizeof out, format, value);
   return out;
@@ -234,7 +236,7 @@ std::vector<CallArg> arguments_from(const ExportedProgram& program, const std::v
   }
   if (!cotangents.empty()) {
     sym::Bindings bindings = bound_symbols(inputs, out);
-    for (size_t i : cotangents) out[i] = ones(inputs[i].spec->name, inputs[i].info->meta, bindings);
+    for (size_t i : cotangents) out[i] = ones(inputs[i].info->meta, bindings);
   }
   return out;
 }

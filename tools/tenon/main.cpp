@@ -160,7 +160,10 @@ int main(int argc, char** argv) {
     return line.app.exit(help);
   } catch (const CLI::ParseError& error) {
     std::string verb = line.verb();
-    const char* what = argc < 2 ? "expected a verb: show, run, grad, convert, ops or doctor" : error.what();
+    std::string what = error.what();
+    if (verb.empty() && (argc < 2 || argv[1][0] != '-'))
+      what = text("expected a verb: show, run, grad, convert, ops or doctor",
+                  argc < 2 ? std::string() : text(", got ", quoted(argv[1])));
     complain(text(verb.empty() ? "" : verb + ": ", what, "; see tenon ", verb.empty() ? "" : verb + " ", "--help"));
     return usage;
   } catch (const Error& error) {  // from the text of an option

@@ -41,7 +41,7 @@ int run_file(const RunRequest& request) {
     std::vector<CallArg> inputs = arguments(program, request);
     results = about(request.file, [&] {
       program.check_payloads();
-      return named_results(run_program(program, inputs, {.seed = request.seed}));
+      return named_results(run_program(program, inputs, {.seed = request.seed, .absent_are_ones = true}));
     });
   }
   if (request.outputs.empty()) print_results(results);
