@@ -50,22 +50,33 @@ void substitute(Arg& arg, const std::vector<sym::Replacement>& same) {
     for (Arg& item : *items) substitute(item, same);
 }
 
-/// Sizes that only a run can tell were traced anew; they go by the names that the node's results gave them.
-void keep_symbols(const Node& node, const CallResults& results, const Replay& replay, Tracer& tracer, NodeId first) {
-  const sym::Ranges& old = replay.from().shapes.ranges;
-  std::vector<sym::Replacement> same;
+/// A result of the node in the old graph, and what was made of it in the new one.
+struct Redone {
+  Value old, made;
+};
+
+std::vector<Redone> pair_up(const Node& node, const CallResults& results, Tracer& tracer) {
+  std::vector<Redone> out;
   for (size_t i = 0; i < node.results.size(); ++i) {
-    std::vector<Value> fresh;
-    for_each_tensor(results[i], [&](const Tensor& t) { fresh.push_back(tracer.value(t)); });
+    std::vector<Value> made;
+    for_each_tensor(results[i], [&](const Tensor& t) { made.push_back(tracer.value(t)); });
     size_t next = 0;
     for_each_tensor(node.results[i], [&](const Value& v) {
-      if (!v || next >= fresh.size()) return;
-      const Sizes& made = tracer.graph().info(fresh[next++]).meta.sizes;
-      const Sizes& promised = replay.from().info(v).meta.sizes;
-      for (size_t d = 0; d < std::min(made.size(), promised.size()); ++d)
-        if (made[d].is_symbol() && !(made[d] == promised[d]) && !old.find(made[d]))
-          same.emplace_back(made[d], promised[d]);
+      if (v && next < made.size()) out.push_back({v, made[next++]});
     });
+  }
+  return out;
+}
+
+/// Sizes that only a run can tell were traced anew; they go by the names that the node's results gave them.
+void keep_symbols(const std::vector<Redone>& results, const Replay& replay, Tracer& tracer, NodeId first) {
+  const sym::Ranges& old = replay.from().shapes.ranges;
+  std::vector<sym::Replacement> same;
+  for (const Redone& r : results) {
+    const Sizes &made = tracer.graph().info(r.made).meta.sizes, &promised = replay.from().info(r.old).meta.sizes;
+    for (size_t d = 0; d < std::min(made.size(), promised.size()); ++d)
+      if (made[d].is_symbol() && !(made[d] == promised[d]) && !old.find(made[d]))
+        same.emplace_back(made[d], promised[d]);
   }
   if (same.empty()) return;
   GraphBody& graph = tracer.graph();
@@ -93,27 +104,21 @@ void retrace(const Node& node, Replay& replay, Tracer& tracer, Dispatcher& dispa
   tracer.origin = nullptr;
   expect(results.size() == node.results.size(), node.op->name(), " gave ", results.size(),
          " results where its node has ", node.results.size());
-  keep_symbols(node, results, replay, tracer, first);
-  for (size_t i = 0; i < node.results.size(); ++i) {
-    std::vector<Value> fresh;
-    for_each_tensor(results[i], [&](const Tensor& t) { fresh.push_back(tracer.value(t)); });
-    size_t next = 0;
-    for_each_tensor(node.results[i], [&](const Value& v) {
-      if (!v || next >= fresh.size()) return;
-      Value made = fresh[next++];
-      replay.map[v.id] = made;
-      // What follows was traced with the strides of the node's own results: they are promised on, and kept where they
-      // matter.
-      const TensorMeta& promised = replay.from().info(v).meta;
-      const ValueInfo& info = tracer.graph().info(made);
-      if (info.producer < first || info.producer == no_id || info.meta.sizes != promised.sizes) return;
-      auto wanted = memory_order(promised), got = memory_order(info.meta);
-      if (wanted && got && *wanted != *got) {
-        DispatchScope scope(&dispatcher);
-        replay.map[v.id] = made = tracer.value(laid_out(tracer.tensor(made), *wanted));
-      }
-      tracer.graph().info(made).meta.strides = promised.strides;
-    });
+  std::vector<Redone> redone = pair_up(node, results, tracer);
+  keep_symbols(redone, replay, tracer, first);
+  for (auto [old, made] : redone) {
+    replay.map[old.id] = made;
+    // What follows was traced with the strides of the node's own results: they are promised on, and kept where they
+    // matter.
+    const TensorMeta& promised = replay.from().info(old).meta;
+    const ValueInfo& info = tracer.graph().info(made);
+    if (info.producer < first || info.producer == no_id || info.meta.sizes != promised.sizes) continue;
+    auto wanted = memory_order(promised), got = memory_order(info.meta);
+    if (wanted && got && *wanted != *got) {
+      DispatchScope scope(&dispatcher);
+      replay.map[old.id] = made = tracer.value(laid_out(tracer.tensor(made), *wanted));
+    }
+    tracer.graph().info(made).meta.strides = promised.strides;
   }
 }
 
