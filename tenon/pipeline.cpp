@@ -6,15 +6,16 @@
 #include "tenon/export/print.h"
 #include "tenon/export/serde/load.h"
 #include "tenon/lower/lower.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/passes/check_metas.h"
 #include "tenon/passes/decompose.h"
-#include "tenon/passes/normalise.h"
+#include "tenon/passes/normalize.h"
 
 namespace tenon {
 
 std::optional<StageName> stage_named(std::string_view name) {
-  static constexpr std::string_view names[] = {"read", "normalised", "functional", "joint", "partition", "loops"};
+  static constexpr std::string_view names[] = {"read", "normalized", "functional", "joint", "partition", "loops"};
+  if (name == "normalised") name = "normalized";
   for (size_t i = 0; i < std::size(names); ++i)
     if (names[i] == name) return static_cast<StageName>(i);
   return std::nullopt;
@@ -55,7 +56,7 @@ std::vector<std::string> missing_operators(const ExportedProgram& program) {
 std::string show(const ExportedProgram& program, const ShowOptions& options) {
   switch (options.after) {
     case StageName::read: return to_text(program);
-    case StageName::normalised: return to_text(normalise(program.graph.body()).body());
+    case StageName::normalized: return to_text(normalize(program.graph.body()).body());
     case StageName::functional: {
       FunctionalProgram f = functionalize(program);
       return labelled(f.graph.body(), f.convention);

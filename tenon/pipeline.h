@@ -9,7 +9,7 @@
 
 namespace tenon {
 
-enum class StageName : uint8_t { read, normalised, functional, joint, partition, loops };
+enum class StageName : uint8_t { read, normalized, functional, joint, partition, loops };
 std::optional<StageName> stage_named(std::string_view name);
 
 struct ShowOptions {

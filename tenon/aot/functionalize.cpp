@@ -5,9 +5,9 @@
 #include "tenon/aot/functionalizer.h"
 #include "tenon/aot/sharing.h"
 #include "tenon/interp/eager.h"
-#include "tenon/ops/known.h"
+#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/random.h"
-#include "tenon/passes/normalise.h"
+#include "tenon/passes/normalize.h"
 
 namespace tenon {
 namespace {
@@ -55,8 +55,8 @@ class Walk {
     bind_inputs();
     for (const Sharing& sharing : sharings) share(sharing, from_, functionalizer_, values_);
     replay_nodes();
-    hand_out_updates();
-    hand_out_results();
+    add_updates();
+    add_results();
     out_.graph = remove_dead_code(std::move(out_.graph));
     verify(out_.graph.body());
     return std::move(out_);
@@ -76,7 +76,7 @@ class Walk {
     for (size_t i = 0; i < from_.inputs.size(); ++i) {
       const InputSpec& spec = program_.signature.inputs[i];
       const Value* v = from_.inputs[i].get<Value>();
-      if (!v) {  // an argument specialised to a constant
+      if (!v) {  // an argument specialized to a constant
         convention_.user_inputs.push_back(map_tensors<Tensor>(from_.inputs[i], [](const Value&) { return Tensor(); }));
         convention_.user_names.push_back(spec.name);
         ++leaf;
@@ -165,7 +165,7 @@ class Walk {
   }
 
   // What the program wrote comes out first, in the order of inputs; then the results.
-  void hand_out_updates() {
+  void add_updates() {
     std::vector<bool> emitted(graph_.inputs.size());
     for (size_t i = 0; i < from_.inputs.size(); ++i) {
       if (!wrote(i)) continue;
@@ -177,7 +177,7 @@ class Walk {
     }
   }
 
-  void hand_out_results() {
+  void add_results() {
     size_t result = 0;
     for (size_t i = 0; i < from_.outputs.size(); ++i) {
       const OutputSpec& spec = program_.signature.outputs[i];
@@ -206,7 +206,7 @@ class Walk {
         case OutputKind::user_output:
         case OutputKind::loss_output: break;
       }
-      hand_out(value, result++);
+      add_result(value, result++);
     }
   }
 
@@ -227,12 +227,12 @@ class Walk {
   }
 
   // A result of the caller: a tensor with whom it shares memory, a number of the graph, or a constant.
-  void hand_out(const CallArg& value, size_t result) {
+  void add_result(const CallArg& value, size_t result) {
     convention_.user_outputs.emplace_back();
     if (auto* tensor = value.get<Tensor>(); tensor && *tensor) {
       const AliasedTensor& t = functionalizer_.find(*tensor);
       if (t.memory->input != no_input)
-        convention_.aliases.push_back({result, Alias::input, t.memory->input, t.steps.empty()});
+        convention_.aliases.push_back({result, Alias::input, t.memory->input, t.parts.empty()});
       for (auto& [memory, earlier] : seen_)
         if (memory == t.memory.get() && t.memory->input == no_input) {
           convention_.aliases.push_back({result, Alias::output, earlier, false});
@@ -263,7 +263,7 @@ class Walk {
 
 FunctionalProgram functionalize(const ExportedProgram& program, const std::vector<CallArg>& user_inputs) {
   interp::install();  // rules may compute with real numbers while they are traced
-  Graph source = normalise(program.graph.body());
+  Graph source = normalize(program.graph.body());
   Walk apart(program, source.body());
   FunctionalProgram out = apart.run({});
   // Where storage is shared and written, once more with the sharing inputs over one memory.

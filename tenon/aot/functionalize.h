@@ -11,7 +11,7 @@ struct FunctionalProgram {
 };
 
 /// Views become reads of a base, writes become new versions of it, mutated inputs and buffers become Updated outputs;
-/// random ops take an explicit key. The program is normalised first. Unknown operators are listed, all of them, in one
+/// random ops take an explicit key. The program is normalized first. Unknown operators are listed, all of them, in one
 /// Error.
 ///
 /// State that shares storage, and of which some is written, is one memory: every tensor over it gets the update. The

@@ -2,14 +2,14 @@
 #include "tenon/aot/functionalizer.h"
 
 #include "tenon/ops/convert.h"
-#include "tenon/ops/known.h"
+#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/view.h"
 
 namespace tenon {
 
 CallResults Functionalizer::call(const Op& op, CallArgs args) {
   if (op.functional) return write_call(op, std::move(args));
-  if (op.kind == Kind::view) return view_call(op, args);
+  if (op.kind == OpKind::view) return view_call(op, args);
   const OpDef* def = op.def;
   bool declares_alias = false;
   for (const SchemaArg& r : op.schema.returns) declares_alias = declares_alias || !r.alias.empty();
@@ -33,11 +33,11 @@ Tensor Functionalizer::fresh(const Tensor& value, size_t input, bool may_carry_g
   return look(memory, {}, value.meta(), value);
 }
 
-Tensor Functionalizer::look(std::shared_ptr<Memory> memory, std::vector<step::Step> steps, const TensorMeta& meta,
+Tensor Functionalizer::look(std::shared_ptr<Memory> memory, std::vector<remap::Part> parts, const TensorMeta& meta,
                             Tensor current) {
   Tensor handle(meta, &tracer.graph(), current.impl()->value);
   uint64_t version = memory->version;
-  tensors_[handle.impl()] = {handle, std::move(memory), std::move(steps), std::move(current), version};
+  tensors_[handle.impl()] = {handle, std::move(memory), std::move(parts), std::move(current), version};
   return handle;
 }
 
@@ -46,7 +46,7 @@ Tensor Functionalizer::read(const Tensor& handle) {
   AliasedTensor& t = find(handle);
   if (t.version != t.memory->version) {
     DispatchScope scope(&tracer);
-    t.current = read_through(IndexMap{t.steps}, t.memory->base);
+    t.current = read_through(IndexMap{t.parts}, t.memory->base);
     t.version = t.memory->version;
   }
   return t.current;
@@ -54,7 +54,7 @@ Tensor Functionalizer::read(const Tensor& handle) {
 
 AliasedTensor& Functionalizer::find(const Tensor& handle) {
   auto it = tensors_.find(handle.impl());
-  expect(it != tensors_.end(), "a tensor the functionaliser has not seen, ", handle.meta());
+  expect(it != tensors_.end(), "a tensor the functionalizer has not seen, ", handle.meta());
   return it->second;
 }
 
@@ -86,10 +86,10 @@ CallResults Functionalizer::view_call(const Op& op, const CallArgs& args) {
   bool direct = true;
   for (const IndexMap& map : maps) {
     TensorMeta m = value.meta();
-    for (const step::Step& s : map.steps) {
-      if (auto* r = std::get_if<step::Reshape>(&s))
+    for (const remap::Part& s : map.parts) {
+      if (auto* r = std::get_if<remap::Reshape>(&s))
         direct = direct && view_strides(m.sizes, m.strides, r->sizes).has_value();
-      if (std::holds_alternative<step::Strided>(s))
+      if (std::holds_alternative<remap::Strided>(s))
         direct = direct && value.meta().strides == base.handle.meta().strides;
       if (!direct) break;
       m = viewed(s, m);
@@ -108,10 +108,10 @@ CallResults Functionalizer::view_call(const Op& op, const CallArgs& args) {
     for (const auto& m : *known) for_each_tensor(m, [&](const TensorMeta& meta) { metas.push_back(meta); });
   std::vector<Tensor> handles;
   for (size_t i = 0; i < maps.size(); ++i) {
-    std::vector<step::Step> steps = base.steps;
-    steps.insert(steps.end(), maps[i].steps.begin(), maps[i].steps.end());
+    std::vector<remap::Part> parts = base.parts;
+    parts.insert(parts.end(), maps[i].parts.begin(), maps[i].parts.end());
     TensorMeta meta = i < metas.size() ? metas[i] : viewed(maps[i], base.handle.meta());
-    handles.push_back(look(base.memory, std::move(steps), meta, currents[i]));
+    handles.push_back(look(base.memory, std::move(parts), meta, currents[i]));
   }
   if (op.schema.returns[0].type.list) return {CallArg(std::move(handles))};
   CallResults out;
@@ -123,7 +123,7 @@ CallResults Functionalizer::write_call(const Op& op, CallArgs args) {
   size_t own = op.functional->schema.args.size();
   CallArgs plain(args.begin(), args.begin() + static_cast<ptrdiff_t>(own));
   CallResults values = call(*op.functional, std::move(plain));
-  if (op.functional->kind == Kind::view) {  // unsqueeze_: the tensor itself looks another way from now on
+  if (op.functional->kind == OpKind::view) {  // unsqueeze_: the tensor itself looks another way from now on
     Tensor target = *args[0].get<Tensor>();
     AliasedTensor now = find(*values[0].get<Tensor>());
     target.impl()->meta = now.handle.meta();
@@ -149,19 +149,19 @@ void Functionalizer::write(const Tensor& target, Tensor value) {
   if (value.dtype() != target.dtype()) {
     bool cuts = is_differentiable(target.dtype()) &&
                 !is_differentiable(value.dtype());  // x.lt_(0): its gradient is zero, not absent
-    value = cuts ? Tensor(copy(t.version == memory.version ? t.current : read_through(IndexMap{t.steps}, memory.base),
+    value = cuts ? Tensor(copy(t.version == memory.version ? t.current : read_through(IndexMap{t.parts}, memory.base),
                                value))
                  : to(value, target.dtype());
   }
   if (value.sizes() != target.sizes()) value = expand(value, target.sizes());
   bool stopped = false;
   std::vector<Tensor> bases = {memory.base};
-  for (const step::Step& s : t.steps) {
-    stopped = stopped || std::holds_alternative<step::Stop>(s);
+  for (const remap::Part& s : t.parts) {
+    stopped = stopped || std::holds_alternative<remap::Stop>(s);
     bases.push_back(read_step(s, bases.back()));
   }
   Tensor updated = value;
-  for (size_t i = t.steps.size(); i-- > 0;) updated = write_through(t.steps[i], bases[i], updated);
+  for (size_t i = t.parts.size(); i-- > 0;) updated = write_through(t.parts[i], bases[i], updated);
   if ((!grad_enabled() || stopped) &&
       memory.may_carry_gradient) {  // hidden from autograd: the old value's gradient stays
     GradMode on(true);
@@ -170,7 +170,7 @@ void Functionalizer::write(const Tensor& target, Tensor value) {
   memory.base = updated;
   ++memory.version;
   AliasedTensor& again = find(target);
-  if (t.steps.empty()) again.current = updated;
+  if (t.parts.empty()) again.current = updated;
   else again.current = value;
   again.version = memory.version;
 }

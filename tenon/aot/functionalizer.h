@@ -2,7 +2,7 @@
 #pragma once
 #include <unordered_map>
 
-#include "tenon/ops/op_def.h"
+#include "tenon/rules/op_def.h"
 #include "tenon/trace/trace.h"
 
 namespace tenon {
@@ -21,7 +21,7 @@ struct Memory {
 struct AliasedTensor {
   Tensor handle;                   // kept alive: it is the key
   std::shared_ptr<Memory> memory;  // shared by all tensors that look at it
-  std::vector<step::Step> steps;   // from the base
+  std::vector<remap::Part> parts;   // from the base
   Tensor current;                  // its value in the new graph, good for `version`
   uint64_t version = 0;
 };
@@ -40,8 +40,8 @@ class Functionalizer : public Dispatcher {
   /// A tensor with a memory of its own.
   Tensor fresh(const Tensor& value, size_t input = no_input, bool may_carry_gradient = true);
   /// A tensor that looks at a memory.
-  Tensor look(std::shared_ptr<Memory> memory, std::vector<step::Step> steps, const TensorMeta& meta, Tensor current);
-  /// The value a handle stands for now; read again through its steps where its memory was written since.
+  Tensor look(std::shared_ptr<Memory> memory, std::vector<remap::Part> parts, const TensorMeta& meta, Tensor current);
+  /// The value a handle stands for now; read again through its parts where its memory was written since.
   Tensor read(const Tensor& handle);
   AliasedTensor& find(const Tensor& handle);
 

@@ -20,7 +20,7 @@ Wrt parse_wrt(std::string_view text) {
 
 namespace {
 
-bool goes_by(const InputMeaning& meaning, const std::string& name) {
+bool has_name(const InputMeaning& meaning, const std::string& name) {
   if (auto* p = std::get_if<input::Parameter>(&meaning))
     return std::find(p->names.begin(), p->names.end(), name) != p->names.end();
   if (auto* b = std::get_if<input::Buffer>(&meaning))
@@ -44,7 +44,7 @@ std::vector<bool> wanted_inputs(const FunctionalProgram& f, const Wrt& wrt) {
   for (const std::string& name : wrt.names) {
     bool found = false;
     for (size_t i = 0; i < wanted.size(); ++i)
-      if (goes_by(f.convention.inputs[i], name)) {
+      if (has_name(f.convention.inputs[i], name)) {
         require(differentiable(i), quoted(name), " has no gradient: it is ",
                 f.graph->info(*f.graph->inputs[i].get<Value>()).meta.dtype);
         wanted[i] = found = true;
@@ -54,7 +54,7 @@ std::vector<bool> wanted_inputs(const FunctionalProgram& f, const Wrt& wrt) {
       for (size_t i = 0; i < wanted.size(); ++i)
         if (std::holds_alternative<input::Parameter>(f.convention.inputs[i]) ||
             std::holds_alternative<input::User>(f.convention.inputs[i]))
-          names.push_back(outside_name(f.convention.inputs[i]));
+          names.push_back(public_name(f.convention.inputs[i]));
     if (names.size() > 20) {
       names.resize(20);
       names.push_back("...");

@@ -10,7 +10,7 @@
 namespace tenon {
 namespace {
 
-// The argument a caller gave for a leaf that was specialised to a constant.
+// The argument a caller gave for a leaf that was specialized to a constant.
 void require_constant(const CallArg& given, const CallArg& stored, const std::string& name) {
   if (given.is_none() || given == stored) return;
   auto number = [](const CallArg& a) -> std::optional<double> {
@@ -55,7 +55,7 @@ RunResult run(const FunctionalProgram& functional, const ExportedProgram& progra
   size_t tangent = c.user_inputs.size();
   for (size_t i = 0; i < c.inputs.size(); ++i) {
     const InputMeaning& m = c.inputs[i];
-    names.push_back(outside_name(m));
+    names.push_back(public_name(m));
     if (is_state(m)) {
       const NamedTensor* t = program.find_state(names.back());
       expect(t != nullptr, "the program has no ", names.back());
@@ -89,13 +89,13 @@ RunResult run(const FunctionalProgram& functional, const ExportedProgram& progra
         for (const std::string& name : b->names) out.buffers.emplace_back(name, value);
       else if (auto* p = std::get_if<input::Parameter>(&of))
         for (const std::string& name : p->names) out.parameters.emplace_back(name, value);
-      else if (std::holds_alternative<input::User>(of)) out.inputs.emplace_back(outside_name(of), value);
+      else if (std::holds_alternative<input::User>(of)) out.inputs.emplace_back(public_name(of), value);
     } else if (auto* g = std::get_if<output::Gradient>(&m)) {
       const InputMeaning& of = c.inputs[g->input];
       Tensor value = *results[i].get<Tensor>();
       if (auto* p = std::get_if<input::Parameter>(&of))
         for (const std::string& name : p->names) out.gradients.emplace_back(name, value);
-      else out.gradients.emplace_back(outside_name(of), value);
+      else out.gradients.emplace_back(public_name(of), value);
     }
   }
   return out;

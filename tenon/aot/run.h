@@ -23,7 +23,7 @@ struct RunResult {
   std::vector<std::pair<std::string, Tensor>> gradients;  // under each name of a parameter
 };
 
-/// `inputs` are the flattened user arguments: tensors, or constants that must equal those the program was specialised
+/// `inputs` are the flattened user arguments: tensors, or constants that must equal those the program was specialized
 /// to. Shapes, dtypes and ranges are checked; a wrong one is an Error that names the input, the dimension, what was
 /// expected and what came. The caller's tensors are not written: updates come back in the result.
 RunResult run(const FunctionalProgram& functional, const ExportedProgram& state, const std::vector<CallArg>& inputs,

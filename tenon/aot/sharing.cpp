@@ -59,7 +59,7 @@ void share(const Sharing& sharing, const GraphBody& from, Functionalizer& functi
     if (!v || !values[v->id].is<Tensor>()) continue;
     const TensorMeta& place = sharing.places[k];
     const Tensor& own = *values[v->id].get<Tensor>();
-    values[v->id] = functionalizer.look(memory, {step::Strided{place.sizes, place.strides, place.offset}}, own.meta(),
+    values[v->id] = functionalizer.look(memory, {remap::Strided{place.sizes, place.strides, place.offset}}, own.meta(),
                                         functionalizer.read(own));
   }
 }

@@ -6,13 +6,13 @@
 #include "tenon/interp/eager.h"
 #include "tenon/interp/run_graph.h"
 #include "tenon/ops/create.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/passes/to_torch.h"
 
 namespace tenon {
 namespace {
 
-bool goes_by(const InputMeaning& meaning, const InputSpec& spec) {
+bool has_name(const InputMeaning& meaning, const InputSpec& spec) {
   auto named = [&](const std::vector<std::string>& names) {
     return std::find(names.begin(), names.end(), spec.target) != names.end();
   };
@@ -76,7 +76,7 @@ class Writer {
         Value made = add_value(replay_.graph.body(), input_info(old.info(*placeholder)));
         replay_.graph->inputs.emplace_back(made);
         for (size_t k = 0; k < taken.size(); ++k)
-          if (!taken[k] && goes_by(joint_.convention.inputs[k], spec)) {
+          if (!taken[k] && has_name(joint_.convention.inputs[k], spec)) {
             replay_.map[spelled_->inputs[k].get<Value>()->id] = made;
             taken[k] = true;
             break;
@@ -91,7 +91,7 @@ class Writer {
         replay_.map[v.id] = made;
         replay_.graph->inputs.emplace_back(made);
         InputSpec spec;
-        spec.name = outside_name(joint_.convention.inputs[k]);
+        spec.name = public_name(joint_.convention.inputs[k]);
         tangent_ = spelled_->info(v).meta;
         out_.signature.inputs.push_back(std::move(spec));
       }
@@ -125,7 +125,7 @@ class Writer {
         OutputKind kind = std::holds_alternative<input::Buffer>(of)      ? OutputKind::buffer_mutation
                           : std::holds_alternative<input::Parameter>(of) ? OutputKind::parameter_mutation
                                                                          : OutputKind::user_input_mutation;
-        output(kind, value(i), outside_name(of));
+        output(kind, value(i), public_name(of));
       }
     for (size_t leaf = 0; leaf < c.user_outputs.size(); ++leaf) {
       Arg result = map_tensors<Value>(c.user_outputs[leaf], [](const Tensor&) { return Value{}; });
@@ -139,7 +139,7 @@ class Writer {
         const InputMeaning& of = c.inputs[g->input];
         if (auto* p = std::get_if<input::Parameter>(&of))
           for (const std::string& name : p->names) output(OutputKind::gradient_to_parameter, value(i), name);
-        else output(OutputKind::gradient_to_user_input, value(i), outside_name(of));
+        else output(OutputKind::gradient_to_user_input, value(i), public_name(of));
       }
   }
 

@@ -2,8 +2,8 @@
 
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
-#include "tenon/ops/infer.h"
-#include "tenon/ops/known.h"
+#include "tenon/rules/infer.h"
+#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/view.h"
 #include "tenon/trace/retrace.h"
 
@@ -43,7 +43,7 @@ class Reach {
   std::vector<bool> carries_;
 };
 
-bool has_rule(const Op& op) { return op.def && (op.def->vjp || op.kind == Kind::view); }
+bool has_rule(const Op& op) { return op.def && (op.def->vjp || op.kind == OpKind::view); }
 
 bool gives_differentiable(const GraphBody& graph, const Node& node) {
   bool any = false;
@@ -153,7 +153,7 @@ class Backward {
       if (!any) continue;
       tracer_.copy_of = static_cast<NodeId>(i);
       tracer_.origin = &node.origin;
-      if (node.op->kind == Kind::view) through_view(node, grads);
+      if (node.op->kind == OpKind::view) through_view(node, grads);
       else through_rule(node, grads, outs, reach);
     }
     std::vector<Value> out;
@@ -194,7 +194,7 @@ class Backward {
     expect(node.op->def && node.op->def->vjp, node.op->name(), " has no gradient rule");
     Vjp call(*node.op, args, grads, outs,
              std::span<const bool>(reinterpret_cast<const bool*>(needed.data()), needed.size()));
-    Grads results = node.op->def->vjp(call);
+    Grads results = gradients(call);
     for (size_t i = 0; i < std::min(results.size(), node.args.size()); ++i) {
       if (!needed[i]) continue;
       if (auto* v = node.args[i].get<Value>()) accumulate(*v, results[i].one);

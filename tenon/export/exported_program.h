@@ -29,7 +29,7 @@ std::string_view name(OutputKind kind);
 
 struct InputSpec {
   InputKind kind = InputKind::user_input;
-  Arg arg;                 // the graph's input, or the constant of a specialised user input
+  Arg arg;                 // the graph's input, or the constant of a specialized user input
   std::string name;        // name of that input (also for constants)
   std::string target;      // parameter, buffer, constant or object name; empty for user inputs
   bool persistent = true;  // buffers

@@ -157,7 +157,7 @@ class Speller {
 
   // "_operator.and_" names its results sym_and, "math.trunc" sym_trunc.
   static std::string result_name(const Op& op) {
-    std::string_view name = op.kind == Kind::symbolic ? op.name() : op.schema.base();
+    std::string_view name = op.kind == OpKind::symbolic ? op.name() : op.schema.base();
     name.remove_prefix(name.rfind('.') + 1);
     while (starts_with(name, "_")) name.remove_prefix(1);
     while (ends_with(name, "_")) name.remove_suffix(1);

@@ -4,7 +4,7 @@
 
 namespace tenon {
 
-/// The inverse of what normalise does to numbers: an argument or output that is an expression of symbols (2*s77 + 1)
+/// The inverse of what normalize does to numbers: an argument or output that is an expression of symbols (2*s77 + 1)
 /// becomes a value that nodes compute from the sizes of tensors, because files can say it in no other way. Each is
 /// computed once. Output i of the result is output i of the graph; a signature that speaks of an expression must take
 /// its value from there.

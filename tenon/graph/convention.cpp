@@ -2,7 +2,7 @@
 
 namespace tenon {
 
-std::string outside_name(const InputMeaning& meaning) {
+std::string public_name(const InputMeaning& meaning) {
   if (auto* p = std::get_if<input::Parameter>(&meaning)) return p->names.front();
   if (auto* b = std::get_if<input::Buffer>(&meaning)) return b->names.front();
   if (auto* c = std::get_if<input::Constant>(&meaning)) return c->name;

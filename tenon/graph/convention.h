@@ -85,7 +85,7 @@ struct CallingConvention {
   std::vector<OutputMeaning> outputs;  // one per graph output
   std::vector<Alias> aliases;
   std::vector<CallArg>
-      user_inputs;  // per flattened argument: none for a tensor, else the constant it was specialised to
+      user_inputs;  // per flattened argument: none for a tensor, else the constant it was specialized to
   std::vector<CallArg>
       user_outputs;  // per flattened result: none for a tensor or number of the graph, else the constant
   std::vector<std::string> user_names;  // names of flattened arguments
@@ -97,7 +97,7 @@ std::string to_text(const InputMeaning& meaning);  // parameter fc.weight
 std::string to_text(const OutputMeaning& meaning,
                     const CallingConvention& convention);  // updated buffer bn.running_mean
 /// The name a gradient, an update or an input goes by outside: the parameter's first name, or the user input's.
-std::string outside_name(const InputMeaning& meaning);
+std::string public_name(const InputMeaning& meaning);
 bool is_state(const InputMeaning& meaning);  // parameter, buffer or constant
 
 }  // namespace tenon

@@ -188,7 +188,7 @@ void verify(const GraphBody& graph) {
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     expect(node.op != nullptr, "node ", i, " has no operator");
-    if (node.op->kind != Kind::structural && !node.op->traits.unknown && node.op->kind != Kind::symbolic) {
+    if (node.op->kind != OpKind::structural && !node.op->traits.unknown && node.op->kind != OpKind::symbolic) {
       expect(node.args.size() == node.op->schema.args.size(), node.op->name(), " has ", node.args.size(),
              " arguments, its schema ", node.op->schema.args.size());
       expect(node.results.size() == node.op->schema.returns.size(), node.op->name(), " has ", node.results.size(),

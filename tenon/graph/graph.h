@@ -63,7 +63,7 @@ struct Node {
 struct GraphBody {
   std::vector<ValueInfo> values;
   std::vector<Node> nodes;
-  Args inputs;                                 // values, or constants for specialised inputs
+  Args inputs;                                 // values, or constants for specialized inputs
   Args outputs;                                // values or constants
   bool single_tensor_return = false;           // subgraphs: returns a tensor instead of a tuple
   sym::ShapeEnv shapes;                        // ranges of the symbols

@@ -10,7 +10,7 @@ namespace tenon {
 
 struct OpDef;  // ops/op_def.h
 
-enum class Kind : uint8_t {
+enum class OpKind : uint8_t {
   pointwise,   // one scalar formula over broadcast operands
   reduction,   // stages with reductions; like general, but its cost is its input's size
   view,        // an index map and nothing else
@@ -20,10 +20,10 @@ enum class Kind : uint8_t {
   structural,  // regions and control flow, markers, assertions
 };
 
-/// How a structural op runs its subgraphs. Regions are inlined by normalise.
+/// How a structural op runs its subgraphs. Regions are inlined by normalize.
 enum class Control : uint8_t { none, grad_region, autocast_region, choose, repeat, map, scan };
 
-/// What an op tells of a tensor as a number: an expression, once normalised.
+/// What an op tells of a tensor as a number: an expression, once normalized.
 enum class Measure : uint8_t { none, size, stride, count, offset };
 
 struct Traits {
@@ -62,7 +62,7 @@ struct Notation {
 
 struct Op {
   Schema schema;
-  Kind kind = Kind::general;
+  OpKind kind = OpKind::general;
   Traits traits;
   Notation notation;
   const OpDef* def = nullptr;      // null for an unknown op

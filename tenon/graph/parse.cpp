@@ -132,7 +132,7 @@ class Line {
   }
 
   void arguments(Node& node) {
-    if (node.op->kind == Kind::structural) {  // takes what it is given
+    if (node.op->kind == OpKind::structural) {  // takes what it is given
       for (; !accept(")"); accept(",")) node.args.push_back(arg(nullptr));
       return;
     }

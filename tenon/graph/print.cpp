@@ -93,7 +93,7 @@ std::string to_text(const GraphBody& graph, const std::function<std::string(cons
     const auto& slots = node.op->schema.args;
     bool first = true, skipped = false;
     for (size_t i = 0; i < node.args.size(); ++i) {
-      bool slot = i < slots.size() && !node.op->traits.unknown && node.op->kind != Kind::structural;
+      bool slot = i < slots.size() && !node.op->traits.unknown && node.op->kind != OpKind::structural;
       if (slot && slots[i].has_default) {  // a default is not written
         CallArg as_default = slots[i].default_value;
         Arg value;

@@ -7,7 +7,7 @@
 #include "tenon/interp/anchors.h"
 #include "tenon/interp/stage.h"
 #include "tenon/ops/convert.h"
-#include "tenon/ops/infer.h"
+#include "tenon/rules/infer.h"
 #include "tenon/templates/parallel.h"
 
 namespace tenon::interp {
@@ -144,7 +144,7 @@ void write(Tensor& target, const Tensor& value) {
 CallResults run_writing(const Op& op, CallArgs args) {
   CallArgs plain(args.begin(), args.begin() + static_cast<ptrdiff_t>(op.functional->schema.args.size()));
   CallResults values = execute(*op.functional, std::move(plain));
-  if (op.functional->kind == Kind::view) {  // unsqueeze_: the tensor itself becomes the view
+  if (op.functional->kind == OpKind::view) {  // unsqueeze_: the tensor itself becomes the view
     Tensor target = *args[0].get<Tensor>();
     target.impl()->meta = values[0].get<Tensor>()->meta();
     return {CallArg(target)};

@@ -1,6 +1,6 @@
 // Executes operators on real tensors, one call at a time. The bottom of the dispatcher stack.
 #pragma once
-#include "tenon/ops/op_def.h"
+#include "tenon/rules/op_def.h"
 
 namespace tenon::interp {
 

@@ -90,7 +90,7 @@ class Run {
     CallArgs args;
     args.reserve(node.args.size());
     for (const Arg& arg : node.args) args.push_back(argument(arg));
-    if (options_.functional && node.op->kind == Kind::view && !node.op->functional) lay_out(node, args);
+    if (options_.functional && node.op->kind == OpKind::view && !node.op->functional) lay_out(node, args);
     GradMode grad(node.grad_enabled);
     CallResults results = execute(*node.op, std::move(args));
     for (size_t i = 0; i < node.results.size(); ++i) {
@@ -127,10 +127,10 @@ class Run {
     bool fits = true;
     for (const IndexMap& map : node.op->def->view(call)) {
       TensorMeta meta = base->meta();
-      for (const step::Step& s : map.steps) {
-        if (auto* r = std::get_if<step::Reshape>(&s)) fits = fits && view_strides(meta.sizes, meta.strides, r->sizes);
+      for (const remap::Part& s : map.parts) {
+        if (auto* r = std::get_if<remap::Reshape>(&s)) fits = fits && view_strides(meta.sizes, meta.strides, r->sizes);
         if (!fits) break;
-        if (std::holds_alternative<step::Strided>(s))
+        if (std::holds_alternative<remap::Strided>(s))
           fits = fits && promised(*v).strides == base->strides() && base->meta().offset == SymInt(0);
         if (!fits) break;
         meta = viewed(s, meta);

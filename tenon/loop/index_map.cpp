@@ -45,7 +45,7 @@ std::optional<Sizes> view_strides(const Sizes& base_sizes, const Sizes& base_str
 
 namespace {
 
-TensorMeta applied(const step::Permute& p, TensorMeta m) {
+TensorMeta applied(const remap::Permute& p, TensorMeta m) {
   Sizes sizes, strides;
   for (size_t d : p.dims) {
     sizes.push_back(m.sizes[d]);
@@ -56,14 +56,14 @@ TensorMeta applied(const step::Permute& p, TensorMeta m) {
   return m;
 }
 
-TensorMeta applied(const step::Slice& s, TensorMeta m) {
+TensorMeta applied(const remap::Slice& s, TensorMeta m) {
   m.offset = m.offset + s.start * m.strides[s.dim];
   m.sizes[s.dim] = s.size;
   m.strides[s.dim] = m.strides[s.dim] * s.step;
   return m;
 }
 
-TensorMeta applied(const step::Expand& e, TensorMeta m) {
+TensorMeta applied(const remap::Expand& e, TensorMeta m) {
   expect(e.sizes.size() >= m.rank(), "expand to a lower rank");
   size_t fresh = e.sizes.size() - m.rank();
   Sizes strides(e.sizes.size(), SymInt(0));
@@ -78,7 +78,7 @@ TensorMeta applied(const step::Expand& e, TensorMeta m) {
   return m;
 }
 
-TensorMeta applied(const step::Reshape& r, TensorMeta m) {
+TensorMeta applied(const remap::Reshape& r, TensorMeta m) {
   std::optional<Sizes> strides = view_strides(m.sizes, m.strides, r.sizes);
   require(strides.has_value(), "view: sizes ", r.sizes, " are no view of a tensor with sizes ", m.sizes,
           " and strides ", m.strides, "; use reshape, which copies where it must");
@@ -87,7 +87,7 @@ TensorMeta applied(const step::Reshape& r, TensorMeta m) {
   return m;
 }
 
-TensorMeta applied(const step::Diagonal& d, TensorMeta m) {
+TensorMeta applied(const remap::Diagonal& d, TensorMeta m) {
   // A positive offset starts to the right, a negative one further down.
   SymInt start = 0;
   if (d.offset.is_int() && d.offset.as_int() < 0) start = -d.offset * m.strides[d.dim1];
@@ -104,7 +104,7 @@ TensorMeta applied(const step::Diagonal& d, TensorMeta m) {
   return m;
 }
 
-TensorMeta applied(const step::Unfold& u, TensorMeta m) {
+TensorMeta applied(const remap::Unfold& u, TensorMeta m) {
   if (m.rank() == 0) {
     m.sizes.push_back(u.size);
     m.strides.push_back(1);
@@ -118,14 +118,14 @@ TensorMeta applied(const step::Unfold& u, TensorMeta m) {
   return m;
 }
 
-TensorMeta applied(const step::Strided& s, TensorMeta m) {
+TensorMeta applied(const remap::Strided& s, TensorMeta m) {
   m.sizes = s.sizes;
   m.strides = s.strides;
   m.offset = s.offset;
   return m;
 }
 
-TensorMeta applied(const step::Reinterpret& r, TensorMeta m) {
+TensorMeta applied(const remap::Reinterpret& r, TensorMeta m) {
   auto from = static_cast<int64_t>(item_size(m.dtype)), to = static_cast<int64_t>(item_size(r.dtype));
   m.dtype = r.dtype;
   if (from == to) return m;
@@ -142,36 +142,36 @@ TensorMeta applied(const step::Reinterpret& r, TensorMeta m) {
   return m;
 }
 
-TensorMeta applied(const step::Stop&, TensorMeta m) {
+TensorMeta applied(const remap::Stop&, TensorMeta m) {
   m.requires_grad = false;
   return m;
 }
 
 }  // namespace
 
-TensorMeta viewed(const step::Step& step, const TensorMeta& base) {
-  TensorMeta meta = std::visit([&](const auto& s) { return applied(s, base); }, step);
+TensorMeta viewed(const remap::Part& part, const TensorMeta& base) {
+  TensorMeta meta = std::visit([&](const auto& s) { return applied(s, base); }, part);
   meta.wrapped_number = false;
   return meta;
 }
 
 TensorMeta viewed(const IndexMap& map, const TensorMeta& base) {
   TensorMeta meta = base;
-  for (const step::Step& step : map.steps) meta = viewed(step, meta);
+  for (const remap::Part& part : map.parts) meta = viewed(part, meta);
   return meta;
 }
 
-bool overlaps(const step::Step& step, const TensorMeta& base) {
-  if (auto* e = std::get_if<step::Expand>(&step)) {
-    TensorMeta result = viewed(step, base);
+bool overlaps(const remap::Part& part, const TensorMeta& base) {
+  if (auto* e = std::get_if<remap::Expand>(&part)) {
+    TensorMeta result = viewed(part, base);
     for (size_t i = 0; i < e->sizes.size(); ++i)
       if (result.strides[i] == SymInt(0) && !(e->sizes[i] == SymInt(1))) return true;
     return false;
   }
-  if (auto* u = std::get_if<step::Unfold>(&step))
+  if (auto* u = std::get_if<remap::Unfold>(&part))
     return !(u->size.is_int() && u->step.is_int() && u->size.as_int() <= u->step.as_int());
-  if (auto* s = std::get_if<step::Strided>(
-          &step)) {  // sorted by stride, each dim must step over the whole of the smaller ones
+  if (auto* s = std::get_if<remap::Strided>(
+          &part)) {  // sorted by stride, each dim must step over the whole of the smaller ones
     std::vector<std::pair<int64_t, int64_t>> dims;
     for (size_t i = 0; i < s->sizes.size(); ++i) {
       if (!s->sizes[i].is_int() || !s->strides[i].is_int()) return true;
@@ -189,18 +189,18 @@ bool overlaps(const step::Step& step, const TensorMeta& base) {
   return false;
 }
 
-void step::append_text(std::string& out, const step::Step& step) {
-  if (auto* p = std::get_if<step::Permute>(&step)) out += text("permute", p->dims);
-  else if (auto* s = std::get_if<step::Slice>(&step))
+void remap::append_text(std::string& out, const remap::Part& part) {
+  if (auto* p = std::get_if<remap::Permute>(&part)) out += text("permute", p->dims);
+  else if (auto* s = std::get_if<remap::Slice>(&part))
     out += text("slice(dim ", s->dim, ", ", s->start, " + ", s->size, " x ", s->step, ")");
-  else if (auto* e = std::get_if<step::Expand>(&step)) out += text("expand", e->sizes);
-  else if (auto* r = std::get_if<step::Reshape>(&step)) out += text("reshape", r->sizes);
-  else if (auto* d = std::get_if<step::Diagonal>(&step))
+  else if (auto* e = std::get_if<remap::Expand>(&part)) out += text("expand", e->sizes);
+  else if (auto* r = std::get_if<remap::Reshape>(&part)) out += text("reshape", r->sizes);
+  else if (auto* d = std::get_if<remap::Diagonal>(&part))
     out += text("diagonal(", d->dim1, ", ", d->dim2, ", offset ", d->offset, ")");
-  else if (auto* u = std::get_if<step::Unfold>(&step))
+  else if (auto* u = std::get_if<remap::Unfold>(&part))
     out += text("unfold(dim ", u->dim, ", ", u->size, " x ", u->step, ")");
-  else if (auto* t = std::get_if<step::Strided>(&step)) out += text("strided", t->sizes, t->strides, " + ", t->offset);
-  else if (auto* i = std::get_if<step::Reinterpret>(&step)) out += text("reinterpret ", i->dtype);
+  else if (auto* t = std::get_if<remap::Strided>(&part)) out += text("strided", t->sizes, t->strides, " + ", t->offset);
+  else if (auto* i = std::get_if<remap::Reinterpret>(&part)) out += text("reinterpret ", i->dtype);
   else out += "stop";
 }
 

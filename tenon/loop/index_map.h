@@ -1,4 +1,4 @@
-// A view is a map from the index of its result to the index of its base, kept as a sequence of steps. From it follow
+// A view is a map from the index of its result to the index of its base, kept as a sequence of parts. From it follow
 // the view's meta, whether writes through it are possible, how it is written and what its gradient is.
 #pragma once
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace tenon {
 
-namespace step {
+namespace remap {
 struct Permute {
   SmallVector<size_t, 6> dims;
   bool operator==(const Permute&) const = default;
@@ -50,22 +50,22 @@ struct Reinterpret {
 struct Stop {
   bool operator==(const Stop&) const = default;
 };  // no gradient passes: detach
-using Step = std::variant<Permute, Slice, Expand, Reshape, Diagonal, Unfold, Strided, Reinterpret, Stop>;
-void append_text(std::string& out, const Step& step);
-}  // namespace step
+using Part = std::variant<Permute, Slice, Expand, Reshape, Diagonal, Unfold, Strided, Reinterpret, Stop>;
+void append_text(std::string& out, const Part& part);
+}  // namespace remap
 
 struct IndexMap {
-  std::vector<step::Step> steps;  // from the base to the result; none: the same tensor
+  std::vector<remap::Part> parts;  // from the base to the result; none: the same tensor
   bool operator==(const IndexMap&) const = default;
 };
 
 /// Strides by which `sizes` are a view of a tensor with the given sizes and strides; none where only a copy could do
 /// it.
 std::optional<Sizes> view_strides(const Sizes& base_sizes, const Sizes& base_strides, const Sizes& sizes);
-/// What a step makes of a meta. Fails where the step is no view of it.
-TensorMeta viewed(const step::Step& step, const TensorMeta& base);
+/// What a part makes of a meta. Fails where the part is no view of it.
+TensorMeta viewed(const remap::Part& part, const TensorMeta& base);
 TensorMeta viewed(const IndexMap& map, const TensorMeta& base);
 /// Two elements of the result may be one element of the base: such a view cannot be written.
-bool overlaps(const step::Step& step, const TensorMeta& base);
+bool overlaps(const remap::Part& part, const TensorMeta& base);
 
 }  // namespace tenon

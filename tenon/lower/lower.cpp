@@ -1,7 +1,7 @@
 #include "tenon/lower/lower.h"
 
-#include "tenon/ops/infer.h"
-#include "tenon/ops/known.h"
+#include "tenon/rules/infer.h"
+#include "tenon/rules/symbolic_shapes.h"
 
 namespace tenon {
 namespace {
@@ -24,8 +24,8 @@ class Lowering {
       for_each_result(node, [&](Value v) {
         if (is_tensor(v)) claim(v, is_output[v.id] ? loop::Role::output : loop::Role::temporary);
       });
-      if (node.op->traits.asserts || node.op->kind == Kind::symbolic) continue;
-      if (node.op->kind == Kind::view) view(node);
+      if (node.op->traits.asserts || node.op->kind == OpKind::symbolic) continue;
+      if (node.op->kind == OpKind::view) view(node);
       else compute(node);
     }
     loop::verify(program_);

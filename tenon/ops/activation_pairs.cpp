@@ -2,9 +2,9 @@
 #include "tenon/ops/activation.h"
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
-#include "tenon/ops/infer.h"
+#include "tenon/rules/infer.h"
 #include "tenon/ops/random.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/view.h"
 
@@ -33,9 +33,9 @@ SymInt halved(const ArgsView& m, size_t self, size_t dim_arg, size_t& dim) {
 void register_activation_pairs(Registry& ops) {
   ops.add({
       .schema = "prelu(Tensor self, Tensor weight) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) {
-        Tensor x = b[0], w = b[1];
+        Tensor x = b["self"], w = b["weight"];
         b.require(x.dtype() == w.dtype(), "weight: expected a tensor of ", x.dtype(), " like self, got ", w.meta());
         b.require(w.rank() <= 1, "weight: expected at most one dimension, got ", w.meta());
         Sizes sizes(x.rank(), SymInt(1));
@@ -49,31 +49,31 @@ void register_activation_pairs(Registry& ops) {
   });
   ops.add(prelu_kernel, {
       .schema = "_prelu_kernel(Tensor self, Tensor weight) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .meta = floating_meta,
-      .scalar = [](const Scalars& x) { return loop::select(x[0] > 0.0, x[0], x[1] * x[0]); },
-      .vjp = [](Vjp& v) -> Grads {
-        Results r = prelu_backward(v.grad(0), v[0], v[1]);
+      .scalar = [](Expr self, Expr weight) { return loop::select(self > 0.0, self, weight * self); },
+      .vjp = {{"self, weight", [](Vjp& v) -> Grads {
+        Results r = prelu_backward(v.grad(0), v["self"], v["weight"]);
         return {r[0], r[1]};
-      },
+      }}},
   });
   ops.add(prelu_backward, {
       .schema = "_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)",
       .meta = [](MetaCall& m) -> Metas {
-        TensorMeta out = like(m.meta(1), broadcast_sizes(m));
-        const TensorMeta* operands[] = {&m.meta(1), &m.meta(2), &m.meta(0)};
+        TensorMeta out = like(m.meta("self"), broadcast_sizes(m));
+        const TensorMeta* operands[] = {&m.meta("self"), &m.meta("weight"), &m.meta("grad_output")};
         out.strides = pointwise_strides(out.sizes, operands);
         return {out, out};
       },
       .lower = [](Lower& l) {
         l.stage(Sizes(l.out().sizes()), [&](const Index& i) {
-          Expr g = l[0].broadcast_at(i), x = l[1].broadcast_at(i), w = l[2].broadcast_at(i), positive = x > 0.0;
+          Expr g = l["grad_output"].broadcast_at(i), x = l["self"].broadcast_at(i), w = l["weight"].broadcast_at(i), positive = x > 0.0;
           l.store(l.out(0), i, loop::select(positive, g, w * g));
           l.store(l.out(1), i, loop::select(positive, 0.0, x * g));
         });
       },
-      .vjp = [](Vjp& v) -> Grads {
-        Tensor g = v[0], x = v[1], w = v[2], first = v.grad(0), second = v.grad(1), positive = gt(x, 0.0);
+      .vjp = {{"grad_output, self, weight", [](Vjp& v) -> Grads {
+        Tensor g = v["grad_output"], x = v["self"], w = v["weight"], first = v.grad(0), second = v.grad(1), positive = gt(x, 0.0);
         Tensor to_grad = first ? Tensor(where(positive, first, first * w)) : none, to_self, to_weight;
         if (second) {
           Tensor part = where(positive, 0.0, second * x);
@@ -82,13 +82,13 @@ void register_activation_pairs(Registry& ops) {
         }
         if (first) to_weight = where(positive, 0.0, g * first);
         return {to_grad, to_self, to_weight};
-      },
+      }}},
   });
 
   ops.add({
       .schema = "glu(Tensor self, int dim=-1) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta& x = m.meta(0);
+        const TensorMeta& x = m.meta("self");
         m.require(is_floating(x.dtype), "expected a floating point tensor, got ", x);
         size_t dim = 0;
         SymInt size = halved(m, 0, 1, dim);
@@ -102,92 +102,92 @@ void register_activation_pairs(Registry& ops) {
       .lower = [](Lower& l) {
         size_t dim = 0;
         SymInt half = halved(l, 0, 1, dim);
-        l.tensor([&](const Index& i) { return l[0].at(i) * loop::sigmoid(l[0].at(i.with(dim, i[dim] + l.extent(half)))); });
+        l.tensor([&](const Index& i) { return l["self"].at(i) * loop::sigmoid(l["self"].at(i.with(dim, i[dim] + l.extent(half)))); });
       },
-      .vjp = [](Vjp& v) -> Grads { return {glu_backward(v.grad(0), v[0], v.arg(1))}; },
+      .vjp = {{"self", [](Vjp& v) { return glu_backward(v.grad(), v["self"], v.arg("dim")); }}},
   });
   ops.add(glu_backward, {
       .schema = "glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return like(m.meta(1), m.meta(1).sizes); },
+      .meta = [](MetaCall& m) -> Metas { return like(m.meta("self"), m.meta("self").sizes); },
       .lower = [](Lower& l) {
         size_t dim = 0;
         SymInt half = halved(l, 1, 2, dim);
-        l.stage(Sizes(l[0].sizes()), [&](const Index& i) {
+        l.stage(Sizes(l["grad_output"].sizes()), [&](const Index& i) {
           Index second = i.with(dim, i[dim] + l.extent(half));
-          Expr g = l[0].at(i), a = l[1].at(i), s = loop::sigmoid(l[1].at(second));
+          Expr g = l["grad_output"].at(i), a = l["self"].at(i), s = loop::sigmoid(l["self"].at(second));
           l.store(l.out(), i, s * g);
           l.store(l.out(), second, (1.0 - s) * s * g * a);
         });
       },
-      .vjp = [](Vjp& v) -> Grads {
+      .vjp = {{"grad_output, self, dim", [](Vjp& v) -> Grads {
         size_t dim = 0;
-        SymInt half = halved(v, 1, 2, dim), whole = v[1].size(static_cast<int64_t>(dim));
+        SymInt half = halved(v, 1, 2, dim), whole = v["self"].size(static_cast<int64_t>(dim));
         auto first = [&](const Tensor& t) -> Tensor { return slice(t, dim, 0, half); };
         auto second = [&](const Tensor& t) -> Tensor { return slice(t, dim, half, whole); };
-        Tensor g = v[0], a = first(v[1]), s = sigmoid(second(v[1])), slope = s * (1.0 - s), to_a = first(v.grad(0)), to_b = second(v.grad(0));
+        Tensor g = v["grad_output"], a = first(v["self"]), s = sigmoid(second(v["self"])), slope = s * (1.0 - s), to_a = first(v.grad(0)), to_b = second(v.grad(0));
         Tensor in_a = to_b * g * slope, in_b = slope * g * (to_a + to_b * a * (1.0 - s * 2.0));
         return {s * to_a + slope * a * to_b, cat(std::vector<Tensor>{in_a, in_b}, dim)};
-      },
+      }}},
   });
 
   ops.add(log_sigmoid, {
       .schema = "log_sigmoid(Tensor self) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) -> Results { return one(log_sigmoid_forward(b[0])[0]); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) -> Results { return one(log_sigmoid_forward(b["self"])[0]); },
   });
   ops.add(log_sigmoid_forward, {
       .schema = "log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)",
       .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta& x = m.meta(0);
+        const TensorMeta& x = m.meta("self");
         m.require(is_floating(x.dtype), "expected a floating point tensor, got ", x);
         return {like(x, x.sizes), like(x, x.sizes)};
       },
       .lower = [](Lower& l) {
-        l.stage(Sizes(l[0].sizes()), [&](const Index& i) {
-          Expr x = l[0].at(i), z = loop::exp(-loop::abs(x));
+        l.stage(Sizes(l["self"].sizes()), [&](const Index& i) {
+          Expr x = l["self"].at(i), z = loop::exp(-loop::abs(x));
           l.store(l.out(0), i, min(x, 0.0) - loop::log1p(z));
           l.store(l.out(1), i, z);
         });
       },
-      .vjp = [](Vjp& v) -> Grads { return {log_sigmoid_backward(v.grad(0), v[0], v.out(1))}; },
+      .vjp = {{"self", [](Vjp& v) { return log_sigmoid_backward(v.grad(), v["self"], v.out(1)); }}},
   });
   ops.add(log_sigmoid_backward, {
       .schema = "log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .meta = floating_meta,
-      .scalar = [](const Scalars& x) {
-        Expr part = x[2] / (1.0 + x[2]);
-        return x[0] * loop::select(x[1] < 0.0, 1.0 - part, part);
+      .scalar = [](Expr grad, Expr self, Expr buffer) {
+        Expr part = buffer / (1.0 + buffer);
+        return grad * loop::select(self < 0.0, 1.0 - part, part);
       },
-      .vjp = [](Vjp& v) -> Grads {
-        Tensor g = v.grad(0), x = v[1];
-        if (!v.needs(1)) return {log_sigmoid_backward(g, x, v[2])};
+      .vjp = {{"grad_output, self, buffer", [](Vjp& v) -> Grads {
+        Tensor g = v.grad(0), x = v["self"];
+        if (!v.needs("self")) return {log_sigmoid_backward(g, x, v["buffer"])};
         Tensor y = sigmoid(x);
-        return {v.needs(0) ? Grad(log_sigmoid_backward(g, x, v[2])) : Grad(), g * v[0] * (y - 1.0) * y};
-      },
+        return {v.needs("grad_output") ? Grad(log_sigmoid_backward(g, x, v["buffer"])) : Grad(), g * v["grad_output"] * (y - 1.0) * y};
+      }}},
   });
 
   ops.add({
       .schema = "rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.random = true},
       .decompose = [](Build& b) -> Results {
-        double lower = b.number(1), upper = b.number(2);
-        if (!b.flag(3)) return leaky_relu(b[0], (lower + upper) / 2);
-        Tensor x = b[0], slope = uniform_like(x) * (upper - lower) + lower;
+        double lower = b.number("lower"), upper = b.number("upper");
+        if (!b.flag("training")) return leaky_relu(b["self"], (lower + upper) / 2);
+        Tensor x = b["self"], slope = uniform_like(x) * (upper - lower) + lower;
         return mul(x, where(le(x, 0.0), slope, 1.0));
       },
   });
   ops.add({
       .schema = "rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, "
                 "Generator? generator=None) -> (Tensor, Tensor noise_out)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.random = true},
       .decompose = [](Build& b) -> Results {
-        double lower = b.number(2), upper = b.number(3);
-        Tensor x = b[0];
-        b.require(b[1].sizes() == x.sizes(), "noise: expected the sizes of ", x.meta(), ", got ", b[1].meta());
-        if (!b.flag(4)) return {{CallArg(Tensor(leaky_relu(x, (lower + upper) / 2))), CallArg(Tensor(clone(b[1])))}};
+        double lower = b.number("lower"), upper = b.number("upper");
+        Tensor x = b["self"];
+        b.require(b["noise"].sizes() == x.sizes(), "noise: expected the sizes of ", x.meta(), ", got ", b["noise"].meta());
+        if (!b.flag("training")) return {{CallArg(Tensor(leaky_relu(x, (lower + upper) / 2))), CallArg(Tensor(clone(b["noise"])))}};
         Tensor noise = where(le(x, 0.0), uniform_like(x) * (upper - lower) + lower, 1.0);
         return {{CallArg(x * noise), CallArg(noise)}};
       },
@@ -195,11 +195,11 @@ void register_activation_pairs(Registry& ops) {
   ops.add({
       .schema = "rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool training, bool self_is_result) "
                 "-> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        double lower = b.number(3), upper = b.number(4);
-        if (b.flag(5) && upper - lower > 1e-6) return mul(b[0], b[2]);
-        return leaky_relu_backward(b[0], b[1], (lower + upper) / 2, b.arg(6));
+        double lower = b.number("lower"), upper = b.number("upper");
+        if (b.flag("training") && upper - lower > 1e-6) return mul(b["grad_output"], b["noise"]);
+        return leaky_relu_backward(b["grad_output"], b["self"], (lower + upper) / 2, b.arg("self_is_result"));
       },
   });
 }

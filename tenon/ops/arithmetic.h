@@ -1,7 +1,7 @@
 // Arithmetic on elements, and the operators by which formulas are written.
 #pragma once
 #include "tenon/ops/logic.h"
-#include "tenon/ops/op_def.h"
+#include "tenon/rules/op_def.h"
 
 namespace tenon {
 
@@ -27,5 +27,8 @@ inline Tensor operator<=(const Tensor& a, double b) { return le(a, b); }
 inline Tensor operator>(const Tensor& a, const Tensor& b) { return gt(a, b); }
 inline Tensor operator>(const Tensor& a, double b) { return gt(a, b); }
 inline Tensor operator>=(const Tensor& a, double b) { return ge(a, b); }
+
+/// Gradients of the larger (or smaller) of a and b: where they tie, each gets half.
+Grads tied_gradients(const Tensor& g, const Tensor& a, const Tensor& b, bool larger);
 
 }  // namespace tenon

@@ -7,11 +7,11 @@
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
 #include "tenon/ops/fill.h"
-#include "tenon/ops/infer.h"
-#include "tenon/ops/known.h"
+#include "tenon/rules/infer.h"
+#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/matmul.h"
 #include "tenon/ops/random.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/softmax.h"
 #include "tenon/ops/view.h"
@@ -237,7 +237,7 @@ void register_attention(Registry& ops) {
       .schema = "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float "
                 "dropout_p=0., bool is_causal=False, *, "
                 "float? scale=None, bool enable_gqa=False) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = attended,
   });
   ops.add(flash_attention, {
@@ -246,13 +246,13 @@ void register_attention(Registry& ops) {
                 "attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
       .meta = attention_meta,
       .lower = lower_attention,
-      .vjp = [](Vjp& v) -> Grads {
-        v.require(!v.given(5) || !v.needs(5), "there is no gradient for attn_mask here");
-        Results r = flash_attention_backward(v.grad(0), v[0], v[1], v[2], v.out(0), v.out(1),
-                                             v.arg(3), v.arg(4), kw("attn_mask", v.arg(5)),
-                                             kw("scale", v.arg(6)));
+      .vjp = {{"query, key, value, dropout_p, is_causal, attn_mask, scale", [](Vjp& v) -> Grads {
+        v.require(!v.given("attn_mask") || !v.needs("attn_mask"), "there is no gradient for attn_mask here");
+        Results r = flash_attention_backward(v.grad(0), v["query"], v["key"], v["value"], v.out(0), v.out(1),
+                                             v.arg("dropout_p"), v.arg("is_causal"), kw("attn_mask", v.arg("attn_mask")),
+                                             kw("scale", v.arg("scale")));
         return {r[0], r[1], r[2]};
-      },
+      }}},
   });
   ops.add(flash_attention_backward, {
       .schema = "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor "

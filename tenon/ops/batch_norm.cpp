@@ -4,7 +4,7 @@
 #include "tenon/ops/create.h"
 #include "tenon/ops/norm.h"
 #include "tenon/ops/reduce.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/view.h"
 
 namespace tenon {
@@ -40,7 +40,7 @@ Metas forward_meta(const ArgsView& m, Form f, bool updated) {
                 m.meta(at(p)));
   TensorMeta out = like(x, x.sizes),
              saved = like(x, {trains(m, f) || f.running_mean < 0 ? x.sizes[1] : SymInt(0)}, dtype);
-  out.strides = normalised_strides(x);
+  out.strides = normalized_strides(x);
   if (!updated) return {out, saved, saved};
   TensorMeta mean = like(m.meta(at(f.running_mean)), m.meta(at(f.running_mean)).sizes);
   TensorMeta var = like(m.meta(at(f.running_var)), m.meta(at(f.running_var)).sizes);
@@ -154,7 +154,7 @@ void write(const Tensor& to, const Tensor& value) {
 }
 
 // Out, saved mean and saved inverse deviation; running statistics, where there are any, are written.
-Results normalised(const ArgsView& b, const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& mean,
+Results normalized(const ArgsView& b, const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& mean,
                    const Tensor& var, bool training, double momentum, double eps) {
   if (!training) {
     b.require(mean && var, "running_mean and running_var are needed where training is False");
@@ -170,7 +170,7 @@ Results normalised(const ArgsView& b, const Tensor& x, const Tensor& weight, con
 }
 
 // Each instance is a channel of a batch of one.
-Results instance_normalised(Build& b) {
+Results instance_normalized(Build& b) {
   Tensor x = b[0], mean = b[3], var = b[4];
   b.require(x.rank() >= 2, "expected an input of at least 2 dimensions, got ", x.meta());
   bool input_stats = b.flag(5);
@@ -208,13 +208,13 @@ void register_batch_norm(Registry& ops) {
       .schema = "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
                 "running_var, bool training, float "
                 "momentum, float eps, bool cudnn_enabled) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
       .decompose =
           [](Build& b) {
-            if (b[0].rank() == 1 && b[0].size(0) == SymInt(0))
-              return clone(b[0]);  // nothing to normalise, whatever its dims
-            return one(normalised(b, b[0], b[1], b[2], b[3], b[4], b.flag(5), b.number(6), b.number(7))[0]);
+            if (b["input"].rank() == 1 && b["input"].size(0) == SymInt(0))
+              return clone(b["input"]);  // nothing to normalize, whatever its dims
+            return one(normalized(b, b["input"], b["weight"], b["bias"], b["running_mean"], b["running_var"], b.flag("training"), b.number("momentum"), b.number("eps"))[0]);
           },
   });
   ops.add(functional, {
@@ -222,57 +222,57 @@ void register_batch_norm(Registry& ops) {
                 "Tensor running_mean, Tensor running_var, bool "
                 "training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor "
                 "running_mean_out, Tensor running_var_out)",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = [](MetaCall& m) { return forward_meta(m, with_stats, true); },
       .lower = [](Lower& l) { lower_forward(l, with_stats, true); },
-      .vjp = [](Vjp& v) { return forward_rule(v, with_stats); },
+      .vjp = {{"input, weight, bias, running_mean, running_var, training, momentum, eps", [](Vjp& v) { return forward_rule(v, with_stats); }}},
   });
   ops.add(no_training, {
       .schema = "_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, "
                 "Tensor running_mean, Tensor running_var, float "
                 "momentum, float eps) -> (Tensor, Tensor, Tensor)",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = [](MetaCall& m) { return forward_meta(m, without_training, false); },
       .lower = [](Lower& l) { lower_forward(l, without_training, false); },
-      .vjp = [](Vjp& v) { return forward_rule(v, without_training); },
+      .vjp = {{"input, weight, bias, running_mean, running_var, momentum, eps", [](Vjp& v) { return forward_rule(v, without_training); }}},
   });
   ops.add(no_stats, {
       .schema = "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool "
                 "training, float momentum, float eps) -> "
                 "(Tensor, Tensor, Tensor)",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = [](MetaCall& m) { return forward_meta(m, without_stats, false); },
       .lower = [](Lower& l) { lower_forward(l, without_stats, false); },
-      .vjp = [](Vjp& v) { return forward_rule(v, without_stats); },
+      .vjp = {{"input, weight, bias, training, momentum, eps", [](Vjp& v) { return forward_rule(v, without_stats); }}},
   });
   ops.add({
       .schema = "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, "
                 "Tensor(b!) running_var, bool "
                 "training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
       .decompose =
-          [](Build& b) { return normalised(b, b[0], b[1], b[2], b[3], b[4], b.flag(5), b.number(6), b.number(7)); },
+          [](Build& b) { return normalized(b, b["input"], b["weight"], b["bias"], b["running_mean"], b["running_var"], b.flag("training"), b.number("momentum"), b.number("eps")); },
   });
   ops.add({
       .schema = "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
                 "running_var, bool training, float "
                 "momentum, float eps) -> (Tensor, Tensor, Tensor)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
       .decompose =
-          [](Build& b) { return normalised(b, b[0], b[1], b[2], b[3], b[4], b.flag(5), b.number(6), b.number(7)); },
+          [](Build& b) { return normalized(b, b["input"], b["weight"], b["bias"], b["running_mean"], b["running_var"], b.flag("training"), b.number("momentum"), b.number("eps")); },
   });
   ops.add({
       .schema = "_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, "
                 "Tensor(b!) running_var, float "
                 "momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
       .decompose =
           [](Build& b) {
-            Results r = normalised(b, b[0], b[1], b[2], b[3], b[4], true, b.number(5), b.number(6));
-            r.values.emplace_back(no_reserve(b[0]));
+            Results r = normalized(b, b["input"], b["weight"], b["bias"], b["running_mean"], b["running_var"], true, b.number("momentum"), b.number("eps"));
+            r.values.emplace_back(no_reserve(b["input"]));
             return r;
           },
   });
@@ -280,11 +280,11 @@ void register_batch_norm(Registry& ops) {
       .schema = "_batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
                 "running_var, float momentum, float "
                 "eps) -> (Tensor, Tensor, Tensor, Tensor)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
-            Results r = normalised(b, b[0], b[1], b[2], b[3], b[4], false, b.number(5), b.number(6));
-            r.values.emplace_back(no_reserve(b[0]));
+            Results r = normalized(b, b["input"], b["weight"], b["bias"], b["running_mean"], b["running_var"], false, b.number("momentum"), b.number("eps"));
+            r.values.emplace_back(no_reserve(b["input"]));
             return r;
           },
   });
@@ -295,14 +295,14 @@ void register_batch_norm(Registry& ops) {
               "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? "
               "running_var, Tensor? "
               "save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-          .kind = Kind::reduction,
+          .kind = OpKind::reduction,
           .meta = [](MetaCall& m) -> Metas {
-            const TensorMeta& x = m.meta(1);
-            m.require(m.flag(7) ? m.given(5) && m.given(6) : m.given(3) && m.given(4), "expected ",
-                      m.flag(7) ? "saved" : "running", " statistics where train is ", m.flag(7) ? "True" : "False");
+            const TensorMeta& x = m.meta("input");
+            m.require(m.flag("train") ? m.given("save_mean") && m.given("save_invstd") : m.given("running_mean") && m.given("running_var"), "expected ",
+                      m.flag("train") ? "saved" : "running", " statistics where train is ", m.flag("train") ? "True" : "False");
             TensorMeta out = like(x, x.sizes);
-            out.strides = normalised_strides(x);
-            TensorMeta parameter = like(x, {x.sizes[1]}, m.given(2) ? m.meta(2).dtype : x.dtype);
+            out.strides = normalized_strides(x);
+            TensorMeta parameter = like(x, {x.sizes[1]}, m.given("weight") ? m.meta("weight").dtype : x.dtype);
             return masked_metas(m, 9, {out, parameter, parameter});
           },
           .lower = lower_gradient,
@@ -311,9 +311,9 @@ void register_batch_norm(Registry& ops) {
       .schema = "instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
                 "bool use_input_stats, float "
                 "momentum, float eps, bool cudnn_enabled) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .decompose = instance_normalised,
+      .decompose = instance_normalized,
   });
 }
 

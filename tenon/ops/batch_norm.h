@@ -1,6 +1,6 @@
-// Batch and instance normalisation.
+// Batch and instance normalization.
 #pragma once
-#include "tenon/ops/op_def.h"
+#include "tenon/rules/op_def.h"
 
 namespace tenon {
 

@@ -1,6 +1,6 @@
 // Regions and control flow.
 #pragma once
-#include "tenon/ops/call.h"
+#include "tenon/rules/call.h"
 
 namespace tenon {
 

@@ -1,10 +1,10 @@
 #include "tenon/ops/conv.h"
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/known.h"
-#include "tenon/ops/layout.h"
+#include "tenon/rules/symbolic_shapes.h"
+#include "tenon/rules/memory_format.h"
 #include "tenon/ops/reduce.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/view.h"
 
@@ -59,7 +59,7 @@ void require_geometry(const ArgsView& m, const Geometry& g) {
   m.require(!g.groups.is_int() || g.groups.as_int() > 0, "groups: expected a positive number, got ", g.groups);
   for (size_t i = 0; i < g.output_padding.size(); ++i) {
     bool fits =
-        !surely(sym::ge(g.output_padding[i], g.stride[i])) || !surely(sym::ge(g.output_padding[i], g.dilation[i]));
+        !statically_true(sym::ge(g.output_padding[i], g.stride[i])) || !statically_true(sym::ge(g.output_padding[i], g.dilation[i]));
     m.require(fits, "output_padding: expected less than the stride ", g.stride, " or the dilation ", g.dilation,
               ", got ", g.output_padding);
   }
@@ -292,7 +292,7 @@ void register_conv(Registry& ops) {
                 "output_padding, SymInt groups) -> Tensor",
       .meta = convolution_meta,
       .lower = lower_convolution,
-      .vjp = convolution_vjp,
+      .vjp = {{"input, weight, bias, stride, padding, dilation, transposed, output_padding, groups", convolution_vjp}},
   });
   ops.add(convolution_backward, {
       .schema = "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, "
@@ -301,22 +301,22 @@ void register_conv(Registry& ops) {
                 "bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
       .meta = backward_meta,
       .lower = lower_backward,
-      .vjp = backward_vjp,
+      .vjp = {{"grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask", backward_vjp}},
   });
 #define TENON_CONVOLUTIONS(n, one, zero)                                                                               \
   ops.add({.schema = "conv" #n "d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[" #n "] stride=" one          \
                      ", SymInt[" #n "] padding=" zero ", SymInt[" #n "] dilation=" one ", SymInt groups=1) -> Tensor", \
-           .kind = Kind::composite,                                                                                    \
+           .kind = OpKind::composite,                                                                                    \
            .decompose = [](Build& b) { return plain(b, n); }});                                                        \
   ops.add({.schema = "conv" #n "d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[" #n "] stride=" one  \
                      ", str padding=\"valid\", SymInt[" #n "] dilation=" one ", SymInt groups=1) -> Tensor",           \
-           .kind = Kind::composite,                                                                                    \
+           .kind = OpKind::composite,                                                                                    \
            .decompose = [](Build& b) { return padded_by_name(b, n); }})
 #define TENON_TRANSPOSED(n, name, one, zero)                                                                           \
   ops.add({.schema = name "(Tensor input, Tensor weight, Tensor? bias=None, SymInt[" #n "] stride=" one ", SymInt[" #n \
                           "] padding=" zero ", SymInt[" #n "] output_padding=" zero ", SymInt groups=1, SymInt[" #n    \
                           "] dilation=" one ") -> Tensor",                                                             \
-           .kind = Kind::composite,                                                                                    \
+           .kind = OpKind::composite,                                                                                    \
            .decompose = [](Build& b) { return transposed(b, n); }})
   TENON_CONVOLUTIONS(1, "[1]", "[0]");
   TENON_CONVOLUTIONS(2, "[1, 1]", "[0, 0]");

@@ -1,6 +1,6 @@
 // Convolutions and their gradient.
 #pragma once
-#include "tenon/ops/op_def.h"
+#include "tenon/rules/op_def.h"
 
 namespace tenon {
 

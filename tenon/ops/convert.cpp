@@ -1,9 +1,9 @@
 #include "tenon/ops/convert.h"
 
 #include "tenon/ops/create.h"
-#include "tenon/ops/infer.h"
-#include "tenon/ops/known.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/infer.h"
+#include "tenon/rules/symbolic_shapes.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/view.h"
 
 namespace tenon {
@@ -36,102 +36,103 @@ Results converted(const Tensor& x, std::optional<DType> dtype, bool copy_wanted,
 void register_convert(Registry& ops) {
   ops.add(clone, {
       .schema = "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .meta = [](MetaCall& m) -> Metas {
-        TensorMeta out = like(m.meta(0), m.meta(0).sizes);
-        out.strides = copied_strides(m.meta(0), m.arg(1));
+        TensorMeta out = like(m.meta("self"), m.meta("self").sizes);
+        out.strides = copied_strides(m.meta("self"), m.arg("memory_format"));
         return out;
       },
-      .scalar = [](const Scalars& x) { return x[0]; },
-      .vjp = [](Vjp& v) -> Grads { return {v.grad(0)}; },
+      .scalar = [](loop::Expr self) { return self; },
+      .vjp = {{"self", [](Vjp& v) { return v.grad(); }}},
   });
   ops.add({
       .schema = "lift_fresh_copy(Tensor self) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) -> Results { return clone(b[0]); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) -> Results { return clone(b["self"]); },
   });
   ops.add(to_copy, {
       .schema = "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, "
                 "MemoryFormat? memory_format=None) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .meta = [](MetaCall& m) -> Metas {
-        TensorMeta out = like(m.meta(0), m.meta(0).sizes, m.dtype(1).value_or(m.meta(0).dtype));
-        out.strides = copied_strides(m.meta(0), m.arg(6));
-        if (auto* d = m.arg(3).get<Device>()) {
+        TensorMeta out = like(m.meta("self"), m.meta("self").sizes, m.dtype("dtype").value_or(m.meta("self").dtype));
+        out.strides = copied_strides(m.meta("self"), m.arg("memory_format"));
+        if (auto* d = m.arg("device").get<Device>()) {
           m.supports(d->type == "cpu" || d->type == "meta", "device ", *d, " is not supported; only cpu is");
           out.device = *d;
         }
         return out;
       },
-      .scalar = [](const Scalars& x) { return x[0]; },
-      .vjp = [](Vjp& v) -> Grads { return {v.grad(0)}; },   // the driver converts back
+      .scalar = [](loop::Expr self) { return self; },
+      .vjp = {{"self", [](Vjp& v) { return v.grad(); }}},   // the driver converts back
       .promote = Promote::own,
   });
   ops.add(copy, {
       .schema = "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .traits = {.takes_numbers = true},
       .meta = [](MetaCall& m) -> Metas {
-        Sizes spread = broadcast(m.meta(0).sizes, m.is_tensor(1) ? m.meta(1).sizes : Sizes{}, m);
+        Sizes spread = broadcast(m.meta("self").sizes, m.is_tensor("src") ? m.meta("src").sizes : Sizes{}, m);
         for (size_t i = 0; i < spread.size(); ++i)
-          m.require(spread.size() == m.meta(0).rank() && !known(sym::ne(spread[i], m.meta(0).sizes[i])).value_or(false), "expected a tensor that fits into ",
-                    m.meta(0), ", got ", m.meta(1));
-        TensorMeta out = like(m.meta(0), m.meta(0).sizes);
-        out.strides = copied_strides(m.meta(0), {});
+          m.require(spread.size() == m.meta("self").rank() && !known(sym::ne(spread[i], m.meta("self").sizes[i])).value_or(false), "expected a tensor that fits into ",
+                    m.meta("self"), ", got ", m.meta("src"));
+        TensorMeta out = like(m.meta("self"), m.meta("self").sizes);
+        out.strides = copied_strides(m.meta("self"), {});
         return out;
       },
-      .scalar = [](const Scalars& x) { return x[1]; },
-      .vjp = [](Vjp& v) -> Grads { return {v.needs(0) ? Grad(zeros_like(v.grad(0))) : Grad(), v.grad(0)}; },
+      .scalar = [](loop::Expr /*self*/, loop::Expr src) { return src; },
+      .vjp = {{"self", [](Vjp& v) { return zeros_like(v.grad()); }},
+              {"src", [](Vjp& v) { return v.grad(); }}},
       .promote = Promote::first,
   });
   ops.add(overlay, {   // a write hidden from autograd: the value is the new one, the gradient goes to the old one
       .schema = "tenon::overlay(Tensor old, Tensor data) -> Tensor",
-      .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return x[1]; },
-      .to_torch = [](Build& b) { return copy(b[0], b[1]); },   // what is written has its gradients in it already
-      .vjp = [](Vjp& v) -> Grads { return {v.grad(0), none}; },
+      .kind = OpKind::pointwise,
+      .scalar = [](loop::Expr /*old*/, loop::Expr data) { return data; },
+      .to_torch = [](Build& b) { return copy(b["old"], b["data"]); },   // what is written has its gradients in it already
+      .vjp = {{"old", [](Vjp& v) { return v.grad(); }}},
       .promote = Promote::first,
   });
   ops.add(contiguous, {
       .schema = "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
       .decompose = [](Build& b) -> Results {
-        MemoryFormat format = *b.arg(1).get<MemoryFormat>();
-        return is_contiguous(b[0].meta(), format) ? one(b[0]) : clone(b[0], format);
+        MemoryFormat format = *b.arg("memory_format").get<MemoryFormat>();
+        return is_contiguous(b["self"].meta(), format) ? one(b["self"]) : clone(b["self"], format);
       },
   });
   ops.add({
       .schema = "to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return converted(b[0], b.dtype(1), b.flag(3), b.arg(4)); },
+      .decompose = [](Build& b) { return converted(b["self"], b.dtype("dtype"), b.flag("copy"), b.arg("memory_format")); },
   });
   ops.add({
       .schema = "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool "
                 "non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return converted(b[0], b.dtype(1), b.flag(6), b.arg(7), b.arg(3)); },
+      .decompose = [](Build& b) { return converted(b["self"], b.dtype("dtype"), b.flag("copy"), b.arg("memory_format"), b.arg("device")); },
   });
   ops.add({
       .schema = "to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> "
                 "Tensor(a)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return converted(b[0], b.dtype(2), b.flag(4), b.arg(5), b.arg(1)); },
+      .decompose = [](Build& b) { return converted(b["self"], b.dtype("dtype"), b.flag("copy"), b.arg("memory_format"), b.arg("device")); },
   });
   ops.add({
       .schema = "to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return converted(b[0], b[1].dtype(), b.flag(3), b.arg(4)); },
+      .decompose = [](Build& b) { return converted(b["self"], b["other"].dtype(), b.flag("copy"), b.arg("memory_format")); },
   });
   ops.add({
       .schema = "type_as(Tensor self, Tensor other) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return converted(b[0], b[1].dtype(), false, {}); },
+      .decompose = [](Build& b) { return converted(b["self"], b["other"].dtype(), false, {}); },
   });
 }
 

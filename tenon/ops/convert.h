@@ -1,6 +1,6 @@
 // Copies and conversions: clone, to, copy, contiguous.
 #pragma once
-#include "tenon/ops/op_def.h"
+#include "tenon/rules/op_def.h"
 
 namespace tenon {
 

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "tenon/ops/infer.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/infer.h"
+#include "tenon/rules/registry.h"
 
 namespace tenon {
 
@@ -90,25 +90,25 @@ void lower_arange(Lower& l, Progression p) {
 void register_create(Registry& ops) {
   ops.add(full, {
       .schema = "full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return factory_meta(m, m.ints(0), number_dtype(m.arg(1)), 2); },
+      .meta = [](MetaCall& m) -> Metas { return factory_meta(m, m.ints("size"), number_dtype(m.arg("fill_value")), 2); },
       .lower = [](Lower& l) { lower_full(l, 1); },
   });
   ops.add({
       .schema = "zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return factory_meta(m, m.ints(0), DType::f32, 1); },
+      .meta = [](MetaCall& m) -> Metas { return factory_meta(m, m.ints("size"), DType::f32, 1); },
       .lower = [](Lower& l) { lower_filled(l, 0); },
   });
   ops.add(ones, {
       .schema = "ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return factory_meta(m, m.ints(0), DType::f32, 1); },
+      .meta = [](MetaCall& m) -> Metas { return factory_meta(m, m.ints("size"), DType::f32, 1); },
       .lower = [](Lower& l) { lower_filled(l, 1); },
   });
   ops.add({
       .schema = "empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
                 "MemoryFormat? memory_format=None) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
-        TensorMeta out = factory_meta(m, m.ints(0), DType::f32, 1);
-        if (auto* f = m.arg(5).get<MemoryFormat>()) out.strides = strides_in(*f, out.sizes);
+        TensorMeta out = factory_meta(m, m.ints("size"), DType::f32, 1);
+        if (auto* f = m.arg("memory_format").get<MemoryFormat>()) out.strides = strides_in(*f, out.sizes);
         return out;
       },
       .lower = [](Lower& l) { lower_filled(l, 0); },   // undefined contents: zeros make every run the same
@@ -123,28 +123,28 @@ void register_create(Registry& ops) {
                 "MemoryFormat? memory_format=None) -> Tensor",
       .meta = [](MetaCall& m) -> Metas { return like_meta(m, 2, 6); },
       .lower = [](Lower& l) { lower_full(l, 1); },
-      .vjp = [](Vjp&) -> Grads { return {}; },
+      .vjp = no_gradient(),
   });
   ops.add(zeros_like, {
       .schema = "zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? "
                 "memory_format=None) -> Tensor",
       .meta = [](MetaCall& m) -> Metas { return like_meta(m, 1, 5); },
       .lower = [](Lower& l) { lower_filled(l, 0); },
-      .vjp = [](Vjp&) -> Grads { return {}; },
+      .vjp = no_gradient(),
   });
   ops.add(ones_like, {
       .schema = "ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? "
                 "memory_format=None) -> Tensor",
       .meta = [](MetaCall& m) -> Metas { return like_meta(m, 1, 5); },
       .lower = [](Lower& l) { lower_filled(l, 1); },
-      .vjp = [](Vjp&) -> Grads { return {}; },
+      .vjp = no_gradient(),
   });
   ops.add(empty_like, {
       .schema = "empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? "
                 "memory_format=None) -> Tensor",
       .meta = [](MetaCall& m) -> Metas { return like_meta(m, 1, 5); },
       .lower = [](Lower& l) { lower_filled(l, 0); },
-      .vjp = [](Vjp&) -> Grads { return {}; },
+      .vjp = no_gradient(),
   });
   ops.add({
       .schema = "arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",

@@ -1,6 +1,6 @@
 // Tensors from nothing: filled, counted, like another.
 #pragma once
-#include "tenon/ops/op_def.h"
+#include "tenon/rules/op_def.h"
 
 namespace tenon {
 

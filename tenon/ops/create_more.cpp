@@ -3,7 +3,7 @@
 
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/create.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 
 // What every factory takes at the end.
 #define TENON_OPTIONS "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
@@ -93,25 +93,25 @@ void register_create_more(Registry& ops) {
       .schema = "new_zeros(Tensor self, SymInt[] size, *, " TENON_OPTIONS ") -> Tensor",
       .meta = [](MetaCall& m) -> Metas { return new_meta(m, 2); },
       .lower = [](Lower& l) { lower_filled(l, 0); },
-      .vjp = [](Vjp&) -> Grads { return {}; },
+      .vjp = no_gradient(),
   });
   ops.add({
       .schema = "new_ones(Tensor self, SymInt[] size, *, " TENON_OPTIONS ") -> Tensor",
       .meta = [](MetaCall& m) -> Metas { return new_meta(m, 2); },
       .lower = [](Lower& l) { lower_filled(l, 1); },
-      .vjp = [](Vjp&) -> Grads { return {}; },
+      .vjp = no_gradient(),
   });
   ops.add({
       .schema = "new_empty(Tensor self, SymInt[] size, *, " TENON_OPTIONS ") -> Tensor",
       .meta = [](MetaCall& m) -> Metas { return new_meta(m, 2); },
       .lower = [](Lower& l) { lower_filled(l, 0); },
-      .vjp = [](Vjp&) -> Grads { return {}; },
+      .vjp = no_gradient(),
   });
   ops.add(new_full, {
       .schema = "new_full(Tensor self, SymInt[] size, Scalar fill_value, *, " TENON_OPTIONS ") -> Tensor",
       .meta = [](MetaCall& m) -> Metas { return new_meta(m, 3); },
       .lower = [](Lower& l) { lower_full(l, 2); },
-      .vjp = [](Vjp&) -> Grads { return {}; },
+      .vjp = no_gradient(),
   });
   ops.add({
       .schema = "new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, " TENON_OPTIONS ") -> Tensor",
@@ -121,7 +121,7 @@ void register_create_more(Registry& ops) {
         return out;
       },
       .lower = [](Lower& l) { lower_filled(l, 0); },
-      .vjp = [](Vjp&) -> Grads { return {}; },
+      .vjp = no_gradient(),
   });
   ops.add({
       .schema = "empty_strided(SymInt[] size, SymInt[] stride, *, " TENON_OPTIONS ") -> Tensor",
@@ -186,42 +186,42 @@ void register_create_more(Registry& ops) {
 
   ops.add({
       .schema = "hann_window(int window_length, *, " TENON_OPTIONS ") -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) { return one(cosine_window(b, true, {0.5, -0.5}, 1)); },
   });
   ops.add({
       .schema = "hann_window.periodic(int window_length, bool periodic, *, " TENON_OPTIONS ") -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) { return one(cosine_window(b, b.flag(1), {0.5, -0.5}, 2)); },
   });
   ops.add({
       .schema = "hamming_window(int window_length, *, " TENON_OPTIONS ") -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) { return one(cosine_window(b, true, {0.54, -0.46}, 1)); },
   });
   ops.add({
       .schema = "hamming_window.periodic(int window_length, bool periodic, *, " TENON_OPTIONS ") -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) { return one(cosine_window(b, b.flag(1), {0.54, -0.46}, 2)); },
   });
   ops.add({
       .schema = "hamming_window.periodic_alpha(int window_length, bool periodic, float alpha, *, " TENON_OPTIONS ") -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) { return one(cosine_window(b, b.flag(1), {b.number(2), -0.46}, 3)); },
   });
   ops.add({
       .schema = "hamming_window.periodic_alpha_beta(int window_length, bool periodic, float alpha, float beta, *, " TENON_OPTIONS ") -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) { return one(cosine_window(b, b.flag(1), {b.number(2), -b.number(3)}, 4)); },
   });
   ops.add({
       .schema = "blackman_window(int window_length, *, " TENON_OPTIONS ") -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) { return one(cosine_window(b, true, {0.42, -0.5, 0.08}, 1)); },
   });
   ops.add({
       .schema = "blackman_window.periodic(int window_length, bool periodic, *, " TENON_OPTIONS ") -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) { return one(cosine_window(b, b.flag(1), {0.42, -0.5, 0.08}, 2)); },
   });
 }

@@ -1,7 +1,7 @@
 // Derivatives of sampled functions by differences of neighbours.
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/view.h"
 
@@ -128,10 +128,10 @@ void register_differences(Registry& ops) {
            "gradient.tensorarrayint(Tensor self, *, Tensor[] spacing, int? dim=None, int edge_order=1) -> Tensor[]",
            "gradient.tensorarray(Tensor self, *, Tensor[] spacing, int[] dim, int edge_order=1) -> Tensor[]",
        })
-    ops.add({.schema = schema, .kind = Kind::composite, .decompose = gradient});
+    ops.add({.schema = schema, .kind = OpKind::composite, .decompose = gradient});
   ops.add({
       .schema = "gradient.array(Tensor self, *, int[] dim, int edge_order=1) -> Tensor[]",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) {
         std::vector<int64_t> dims = dims_at(b, 1);
         return slopes(b, dims, std::vector<Spacing>(dims.size()), 2);

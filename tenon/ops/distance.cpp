@@ -7,12 +7,11 @@
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
 #include "tenon/ops/distance.h"
-#include "tenon/ops/families.h"
 #include "tenon/ops/linalg.h"
 #include "tenon/ops/logic.h"
 #include "tenon/ops/matmul.h"
 #include "tenon/ops/reduce.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/statistics.h"
 #include "tenon/ops/view.h"
@@ -141,110 +140,110 @@ void register_distance(Registry& ops) {
   ops.add(matrix_norm, {
       .schema = "linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? "
                 "dtype=None) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return norm_of_matrix(b, in_dtype(b, b[0], 4), b.number(1), b.ints(2), b.flag(3)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return norm_of_matrix(b, in_dtype(b, b["self"], 4), b.number("ord"), b.ints("dim"), b.flag("keepdim")); },
   });
   ops.add({
       .schema = "nuclear_norm(Tensor self, bool keepdim=False) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return named_norm_of_matrix(b, b[0], "nuc", {-2, -1}, b.flag(1)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return named_norm_of_matrix(b, b["self"], "nuc", {-2, -1}, b.flag("keepdim")); },
   });
   ops.add({
       .schema = "nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return named_norm_of_matrix(b, b[0], "nuc", b.ints(1), b.flag(2)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return named_norm_of_matrix(b, b["self"], "nuc", b.ints("dim"), b.flag("keepdim")); },
   });
   ops.add(named_matrix_norm, {
       .schema = "linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, -1], bool keepdim=False, *, "
                 "ScalarType? "
                 "dtype=None) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
-          [](Build& b) { return named_norm_of_matrix(b, in_dtype(b, b[0], 4), b.string(1), b.ints(2), b.flag(3)); },
+          [](Build& b) { return named_norm_of_matrix(b, in_dtype(b, b["self"], 4), b.string("ord"), b.ints("dim"), b.flag("keepdim")); },
   });
   ops.add({
       .schema = "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
                 "dtype=None) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        Tensor x = in_dtype(b, b[0], 4);
-        size_t named = b.given(2) ? b.ints(2).size() : 0;
-        if (!b.given(1)) return linalg_vector_norm(x, 2, b.arg(2), b.flag(3));
-        if (named == 1 || (!b.given(2) && x.rank() == 1)) return linalg_vector_norm(x, b.arg(1), b.arg(2), b.flag(3));
-        return norm_of_matrix(b, x, b.number(1), both_dims(b, x, 2), b.flag(3));
+        Tensor x = in_dtype(b, b["self"], 4);
+        size_t named = b.given("dim") ? b.ints("dim").size() : 0;
+        if (!b.given("ord")) return linalg_vector_norm(x, 2, b.arg("dim"), b.flag("keepdim"));
+        if (named == 1 || (!b.given("dim") && x.rank() == 1)) return linalg_vector_norm(x, b.arg("ord"), b.arg("dim"), b.flag("keepdim"));
+        return norm_of_matrix(b, x, b.number("ord"), both_dims(b, x, 2), b.flag("keepdim"));
       },
   });
   ops.add({
       .schema = "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
                 "dtype=None) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
-            Tensor x = in_dtype(b, b[0], 4);
-            return named_norm_of_matrix(b, x, b.string(1), both_dims(b, x, 2), b.flag(3));
+            Tensor x = in_dtype(b, b["self"], 4);
+            return named_norm_of_matrix(b, x, b.string("ord"), both_dims(b, x, 2), b.flag("keepdim"));
           },
   });
   ops.add({
       .schema = "cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        b.require(b[0].rank() >= 2 && b[1].rank() >= 2, "expected tensors of at least 2 dimensions, got ", b[0].meta(),
-                  " and ", b[1].meta());
-        b.require(is_floating(b[0].dtype()) && is_floating(b[1].dtype()), "expected floating point tensors, got ",
-                  b[0].meta(), " and ", b[1].meta());
-        b.require(b[0].size(-1) == b[1].size(-1), "the sizes of the points differ: ", b[0].meta(), " and ",
-                  b[1].meta());
-        b.require(b.number(2) >= 0, "expected an order p of at least 0, got ", b.number(2));
-        return cdist_forward(b[0], b[1], b.arg(2), b.arg(3));
+        b.require(b["x1"].rank() >= 2 && b["x2"].rank() >= 2, "expected tensors of at least 2 dimensions, got ", b["x1"].meta(),
+                  " and ", b["x2"].meta());
+        b.require(is_floating(b["x1"].dtype()) && is_floating(b["x2"].dtype()), "expected floating point tensors, got ",
+                  b["x1"].meta(), " and ", b["x2"].meta());
+        b.require(b["x1"].size(-1) == b["x2"].size(-1), "the sizes of the points differ: ", b["x1"].meta(), " and ",
+                  b["x2"].meta());
+        b.require(b.number("p") >= 0, "expected an order p of at least 0, got ", b.number("p"));
+        return cdist_forward(b["x1"], b["x2"], b.arg("p"), b.arg("compute_mode"));
       },
   });
   ops.add({
       .schema = "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return cross_product(b, b[0], b[1], b.constant(2)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return cross_product(b, b["self"], b["other"], b.constant("dim")); },
   });
   ops.add({
       .schema = "cross(Tensor self, Tensor other, int? dim=None) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
-            if (b.given(2)) return cross_product(b, b[0], b[1], b.constant(2));
-            int64_t dim = 0, rank = static_cast<int64_t>(b[0].rank());
-            while (dim < rank && !(b[0].size(static_cast<int>(dim)) == SymInt(3))) ++dim;
-            b.require(dim < rank, "expected a dimension of size 3, got ", b[0].meta());
-            return cross_product(b, b[0], b[1], dim);
+            if (b.given("dim")) return cross_product(b, b["self"], b["other"], b.constant("dim"));
+            int64_t dim = 0, rank = static_cast<int64_t>(b["self"].rank());
+            while (dim < rank && !(b["self"].size(static_cast<int>(dim)) == SymInt(3))) ++dim;
+            b.require(dim < rank, "expected a dimension of size 3, got ", b["self"].meta());
+            return cross_product(b, b["self"], b["other"], dim);
           },
   });
   ops.add({
       .schema = "affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = affine_grid,
   });
   ops.add({
       .schema = "isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool "
                 "invert=False) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return membership(b[0], b[1], b.flag(3)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return membership(b["elements"], b["test_elements"], b.flag("invert")); },
   });
   ops.add({
       .schema = "isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool "
                 "invert=False) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) -> Results { return b.flag(3) ? ne(b[0], b.arg(1)) : eq(b[0], b.arg(1)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) -> Results { return b.flag("invert") ? ne(b["elements"], b.arg("test_element")) : eq(b["elements"], b.arg("test_element")); },
   });
   ops.add({
       .schema = "isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool "
                 "invert=False) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        Tensor found = any_dim(eq(reshape(b[1], Sizes{b[1].numel()}), b.arg(0)), 0);
-        return b.flag(3) ? logical_not(found) : one(found);
+        Tensor found = any_dim(eq(reshape(b["test_elements"], Sizes{b["test_elements"].numel()}), b.arg("element")), 0);
+        return b.flag("invert") ? logical_not(found) : one(found);
       },
   });
 #define TENON_TRUTH(name, of)                                                                   \
   ops.add({                                                                                     \
       .schema = name "(Tensor self) -> Tensor",                                                 \
-      .kind = Kind::composite,                                                                  \
+      .kind = OpKind::composite,                                                                  \
       .decompose = [](Build& b) -> Results {                                                    \
         b.require(b[0].dtype() == DType::boolean, "expected a bool tensor, got ", b[0].meta()); \
         return of(b[0]);                                                                        \

@@ -7,10 +7,10 @@
 #include "tenon/ops/create.h"
 #include "tenon/ops/distance.h"
 #include "tenon/ops/elementwise.h"
-#include "tenon/ops/infer.h"
+#include "tenon/rules/infer.h"
 #include "tenon/ops/matmul.h"
 #include "tenon/ops/reduce.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/view.h"
 
@@ -147,30 +147,30 @@ void register_distance_pairs(Registry& ops) {
   ops.add(cdist_forward, {
       .schema = "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
-        int64_t mode = m.given(3) ? m.constant(3) : 0;
+        int64_t mode = m.given("compute_mode") ? m.constant("compute_mode") : 0;
         m.require(mode >= 0 && mode <= 2, "compute_mode: expected 0, 1 or 2, got ", mode);
-        Sizes sizes = two_sets(m, 0, 1, m.number(2));
-        sizes.push_back(m.meta(0).sizes[m.meta(0).rank() - 2]);
-        sizes.push_back(m.meta(1).sizes[m.meta(1).rank() - 2]);
-        return like(m.meta(0), sizes);
+        Sizes sizes = two_sets(m, 0, 1, m.number("p"));
+        sizes.push_back(m.meta("x1").sizes[m.meta("x1").rank() - 2]);
+        sizes.push_back(m.meta("x2").sizes[m.meta("x2").rank() - 2]);
+        return like(m.meta("x1"), sizes);
       },
       .lower = [](Lower& l) {
-        Ref x = l[0], y = l[1];
+        Ref x = l["x1"], y = l["x2"];
         Compute type = loop::compute_of(x.dtype());
         SymInt width = x.sizes().back();
         l.tensor([&](const Index& i) {
           size_t last = i.size() - 1;
-          return norm(l, width, l.number(2), type, [&](Expr d) {
+          return norm(l, width, l.number("p"), type, [&](Expr d) {
             return x.broadcast_at(i.with(last, d)) - y.broadcast_at(i.without(last - 1).inserted(last, d));
           });
         });
       },
-      .vjp = [](Vjp& v) -> Grads {
+      .vjp = {{"x1, x2, p, compute_mode", [](Vjp& v) -> Grads {
         Grads out(2);
-        if (v.needs(0)) out[0] = cdist_backward(contiguous(v.grad(0)), v[0], v[1], v.arg(2), v.out(0));
-        if (v.needs(1)) out[1] = cdist_backward(turned(v.grad(0)), v[1], v[0], v.arg(2), turned(v.out(0)));
+        if (v.needs("x1")) out[0] = cdist_backward(contiguous(v.grad(0)), v["x1"], v["x2"], v.arg("p"), v.out(0));
+        if (v.needs("x2")) out[1] = cdist_backward(turned(v.grad(0)), v["x2"], v["x1"], v.arg("p"), turned(v.out(0)));
         return out;
-      },
+      }}},
   });
   ops.add(cdist_backward, {
       .schema = "_cdist_backward(Tensor grad_output, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor",
@@ -179,44 +179,44 @@ void register_distance_pairs(Registry& ops) {
   });
   ops.add({
       .schema = "_euclidean_dist(Tensor x1, Tensor x2) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {   // |x - y|² = -2 x·y + |x|² + |y|², as one product
         two_sets(b, 0, 1, 2);
-        Tensor x = b[0], y = b[1], xx = squares(x), yy = squares(y);
+        Tensor x = b["x1"], y = b["x2"], xx = squares(x), yy = squares(y);
         Tensor left = cat(std::vector<Tensor>{x * -2.0, xx, ones_like(xx)}, -1), right = cat(std::vector<Tensor>{y, ones_like(yy), yy}, -1);
         return sqrt(clamp_min(matmul(left, transpose(right, -2, -1)), 0.0));
       },
-      .vjp = [](Vjp& v) -> Grads {
+      .vjp = {{"x1, x2", [](Vjp& v) -> Grads {
         Tensor ratio = where(eq(v.out(0), 0.0), 0.0, v.grad(0) / v.out(0)), back = transpose(ratio, -2, -1);
-        return {v[0] * Tensor(sum(ratio, Sizes{-1}, true)) - Tensor(matmul(ratio, v[1])),
-                v[1] * Tensor(sum(back, Sizes{-1}, true)) - Tensor(matmul(back, v[0]))};
-      },
+        return {v["x1"] * Tensor(sum(ratio, Sizes{-1}, true)) - Tensor(matmul(ratio, v["x2"])),
+                v["x2"] * Tensor(sum(back, Sizes{-1}, true)) - Tensor(matmul(back, v["x1"]))};
+      }}},
   });
   ops.add(pdist_forward, {
       .schema = "_pdist_forward(Tensor self, float p=2.) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
-        require_points(m, 0, m.number(1));
-        return like(m.meta(0), {pairs_of(m.meta(0).sizes[0])});
+        require_points(m, 0, m.number("p"));
+        return like(m.meta("self"), {pairs_of(m.meta("self").sizes[0])});
       },
       .lower = lower_pdist,
-      .vjp = [](Vjp& v) -> Grads { return {pdist_backward(v.grad(0), v[0], v.arg(1), v.out(0))}; },
+      .vjp = {{"self", [](Vjp& v) { return pdist_backward(v.grad(), v["self"], v.arg("p"), v.out()); }}},
   });
   ops.add(pdist_backward, {
       .schema = "_pdist_backward(Tensor grad_output, Tensor self, float p, Tensor pdist) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta &g = m.meta(0), &x = m.meta(1);
-        require_points(m, 1, m.number(2));
+        const TensorMeta &g = m.meta("grad_output"), &x = m.meta("self");
+        require_points(m, 1, m.number("p"));
         TensorMeta pairs = make_meta(x.dtype, {pairs_of(x.sizes[0])});
-        m.require(g.sizes == pairs.sizes && m.meta(3).sizes == pairs.sizes && g.dtype == x.dtype && m.meta(3).dtype == x.dtype,
-                  "expected gradients and distances ", pairs, ", got ", g, " and ", m.meta(3));
+        m.require(g.sizes == pairs.sizes && m.meta("pdist").sizes == pairs.sizes && g.dtype == x.dtype && m.meta("pdist").dtype == x.dtype,
+                  "expected gradients and distances ", pairs, ", got ", g, " and ", m.meta("pdist"));
         return like(x, x.sizes);
       },
       .lower = lower_pdist_backward,
   });
   ops.add({
       .schema = "pdist(Tensor self, float p=2.) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return pdist_forward(contiguous(b[0]), b.arg(1)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return pdist_forward(contiguous(b["self"]), b.arg("p")); },
   });
 }
 

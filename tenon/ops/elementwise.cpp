@@ -6,10 +6,10 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
-#include "tenon/ops/infer.h"
+#include "tenon/rules/infer.h"
 #include "tenon/ops/logic.h"
 #include "tenon/ops/reduce.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/special.h"
 #include "tenon/ops/view.h"
 
@@ -51,12 +51,12 @@ Tensor kept(const Tensor& grad, const Tensor& where_kept) { return where(where_k
 // A function of loop:: by its own name; g, x and y are the gradient, the argument and the result.
 #define TENON_FUNCTION(handle, derivative)                                                                             \
   ops.add(handle, {.schema = #handle "(Tensor self) -> Tensor",                                                        \
-                   .kind = Kind::pointwise,                                                                            \
-                   .scalar = [](const Scalars& x) { return call(loop::Fn::handle, x[0]); },                            \
-                   .vjp = [](Vjp& v) -> Grads {                                                                        \
-                     [[maybe_unused]] Tensor g = v.grad(0), x = v[0], y = v.out(0);                                    \
-                     return {derivative};                                                                              \
-                   },                                                                                                  \
+                   .kind = OpKind::pointwise,                                                                            \
+                   .scalar = [](loop::Expr self) { return call(loop::Fn::handle, self); },                            \
+                   .vjp = {{"self", [](Vjp& v) -> Tensor {                                                             \
+                     [[maybe_unused]] Tensor g = v.grad(), x = v["self"], y = v.out();                                 \
+                     return derivative;                                                                                \
+                   }}},                                                                                                  \
                    .promote = Promote::int_to_float})
 
 void register_elementwise(Registry& ops) {
@@ -80,9 +80,9 @@ void register_elementwise(Registry& ops) {
   TENON_FUNCTION(lgamma, g * Tensor(digamma(x)));
   ops.add(digamma, {
       .schema = "digamma(Tensor self) -> Tensor",
-      .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return call(loop::Fn::digamma, x[0]); },
-      .vjp = [](Vjp& v) -> Grads { return {v.grad(0) * Tensor(polygamma(1, v[0]))}; },
+      .kind = OpKind::pointwise,
+      .scalar = [](Expr self) { return call(loop::Fn::digamma, self); },
+      .vjp = {{"self", [](Vjp& v) { return v.grad() * Tensor(polygamma(1, v["self"])); }}},
       .promote = Promote::int_to_float,
   });
   ops.alias(expm1, {"special_expm1"});
@@ -100,11 +100,11 @@ void register_elementwise(Registry& ops) {
   ops.alias(lgamma, {"special_gammaln"});
   ops.add({   // log Γ_p(x) = p(p - 1)/4 · log π + sum over j < p of log Γ(x - j/2)
       .schema = "mvlgamma(Tensor self, int p) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        int64_t p = b.constant(1);
+        int64_t p = b.constant("p");
         b.require(p >= 1, "p: expected 1 or more, got ", p);
-        Tensor x = is_floating(b[0].dtype()) ? b[0] : to(b[0], DType::f32);
+        Tensor x = is_floating(b["self"].dtype()) ? b["self"] : to(b["self"], DType::f32);
         Tensor halves = arange(0, p, 1, kw("dtype", x.dtype())) / 2;
         Tensor total = sum(lgamma(unsqueeze(x, -1) - halves), Sizes{-1});
         auto count = static_cast<double>(p);
@@ -115,10 +115,10 @@ void register_elementwise(Registry& ops) {
 
 #define TENON_ROUNDING(handle, fn)                                                          \
   ops.add(handle, {.schema = #handle "(Tensor self) -> Tensor",                             \
-                   .kind = Kind::pointwise,                                                 \
+                   .kind = OpKind::pointwise,                                                 \
                    .meta = numeric_meta,                                                    \
-                   .scalar = [](const Scalars& x) { return call(loop::Fn::fn, x[0]); },     \
-                   .vjp = no_slope})
+                   .scalar = [](loop::Expr self) { return call(loop::Fn::fn, self); },     \
+                   .vjp = {{"self", no_slope}}})
   TENON_ROUNDING(floor, floor);
   TENON_ROUNDING(ceil, ceil);
   TENON_ROUNDING(trunc, trunc);
@@ -127,95 +127,95 @@ void register_elementwise(Registry& ops) {
   ops.alias(trunc, {"fix"});
   ops.add(round_decimals, {
       .schema = "round.decimals(Tensor self, *, int decimals) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .meta = floating_meta,
-      .scalar = [](const Scalars& x) { return round_at(x[0], x.call.constant(1)); },
-      .vjp = no_slope,
+      .scalar = [](const Scalars& x) { return round_at(x["self"], x.constant("decimals")); },
+      .vjp = {{"self, decimals", no_slope}},
   });
   ops.add({
       .schema = "special_round(Tensor self, *, int decimals=0) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return round_decimals(b[0], kw("decimals", b.arg(1))); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return round_decimals(b["self"], kw("decimals", b.arg("decimals"))); },
   });
   ops.add({
       .schema = "frac(Tensor self) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .meta = floating_meta,
-      .scalar = [](const Scalars& x) { return x[0] - call(loop::Fn::trunc, x[0]); },
-      .vjp = [](Vjp& v) -> Grads { return {v.grad(0)}; },
+      .scalar = [](Expr self) { return self - call(loop::Fn::trunc, self); },
+      .vjp = {{"self", [](Vjp& v) { return v.grad(); }}},
   });
 
   ops.add(isnan, {
       .schema = "isnan(Tensor self) -> Tensor",
-      .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return loop::is_nan(x[0]); },
+      .kind = OpKind::pointwise,
+      .scalar = [](Expr self) { return loop::is_nan(self); },
       .promote = Promote::to_boolean,
   });
   ops.add(isinf, {
       .schema = "isinf(Tensor self) -> Tensor",
-      .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return call(loop::Fn::is_inf, x[0]); },
+      .kind = OpKind::pointwise,
+      .scalar = [](Expr self) { return call(loop::Fn::is_inf, self); },
       .promote = Promote::to_boolean,
   });
   ops.add(isfinite, {
       .schema = "isfinite(Tensor self) -> Tensor",
-      .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return !(call(loop::Fn::is_inf, x[0]) || loop::is_nan(x[0])); },
+      .kind = OpKind::pointwise,
+      .scalar = [](Expr self) { return !(call(loop::Fn::is_inf, self) || loop::is_nan(self)); },
       .promote = Promote::to_boolean,
   });
   ops.add({
       .schema = "isposinf(Tensor self) -> Tensor",
-      .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return call(loop::Fn::is_inf, x[0]) && x[0] > 0; },
+      .kind = OpKind::pointwise,
+      .scalar = [](Expr self) { return call(loop::Fn::is_inf, self) && self > 0; },
       .promote = Promote::to_boolean,
   });
   ops.add({
       .schema = "isneginf(Tensor self) -> Tensor",
-      .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return call(loop::Fn::is_inf, x[0]) && x[0] < 0; },
+      .kind = OpKind::pointwise,
+      .scalar = [](Expr self) { return call(loop::Fn::is_inf, self) && self < 0; },
       .promote = Promote::to_boolean,
   });
   ops.add({
       .schema = "isreal(Tensor self) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return ones_like(b[0], kw("dtype", DType::boolean)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return ones_like(b["self"], kw("dtype", DType::boolean)); },
   });
   ops.add({
       .schema = "signbit(Tensor self) -> Tensor",
-      .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) -> Expr {
-        if (x[0].type() == loop::Compute::f32 || x[0].type() == loop::Compute::f64)
-          return call(loop::Fn::copysign, loop::constant(*x[0].arena, 1.0, x[0].type()), x[0]) < 0.0;   // -0 and -NaN have it
-        return x[0] < 0;
+      .kind = OpKind::pointwise,
+      .scalar = [](Expr self) -> Expr {
+        if (self.type() == loop::Compute::f32 || self.type() == loop::Compute::f64)
+          return call(loop::Fn::copysign, loop::constant(*self.arena, 1.0, self.type()), self) < 0.0;   // -0 and -NaN have it
+        return self < 0;
       },
       .promote = Promote::to_boolean,
   });
   ops.add({
       .schema = "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .scalar = [](const Scalars& x) -> Expr {
-        DType dtype = x.call.meta(0).dtype;
-        if (!is_floating(dtype)) return x[0];
+        DType dtype = x.meta("self").dtype;
+        if (!is_floating(dtype)) return x["self"];
         double largest = largest_finite(dtype);
-        auto value = [&](size_t i, double otherwise) { return x.call.given(i) ? x.call.number(i) : otherwise; };
-        Expr finite = loop::select(x[0] == INFINITY, value(2, largest), loop::select(x[0] == -INFINITY, value(3, -largest), x[0]));
-        return loop::select(loop::is_nan(x[0]), value(1, 0), finite);
+        auto value = [&](size_t i, double otherwise) { return x.given(i) ? x.number(i) : otherwise; };
+        Expr finite = loop::select(x["self"] == INFINITY, value(2, largest), loop::select(x["self"] == -INFINITY, value(3, -largest), x["self"]));
+        return loop::select(loop::is_nan(x["self"]), value(1, 0), finite);
       },
-      .vjp = [](Vjp& v) -> Grads { return {kept(v.grad(0), isfinite(v[0]))}; },
+      .vjp = {{"self", [](Vjp& v) { return kept(v.grad(), isfinite(v["self"])); }}},
   });
   ops.add(sgn, {
       .schema = "sgn(Tensor self) -> Tensor",
-      .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) -> Expr { return x[0].type() == loop::Compute::boolean ? x[0] : call(loop::Fn::sign, x[0]); },
-      .vjp = no_slope,
+      .kind = OpKind::pointwise,
+      .scalar = [](Expr self) -> Expr { return self.type() == loop::Compute::boolean ? self : call(loop::Fn::sign, self); },
+      .vjp = {{"self", no_slope}},
   });
   ops.add({
       .schema = "positive(Tensor(a) self) -> Tensor(a)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
       .decompose = [](Build& b) -> Results {
-        b.require(b[0].dtype() != DType::boolean, "boolean tensors are not supported, got ", b[0].meta());
-        return one(b[0]);
+        b.require(b["self"].dtype() != DType::boolean, "boolean tensors are not supported, got ", b["self"].meta());
+        return one(b["self"]);
       },
   });
   // A real tensor is its own conjugate.
@@ -223,7 +223,7 @@ void register_elementwise(Registry& ops) {
                              "resolve_neg(Tensor(a) self) -> Tensor(a)", "conj_physical(Tensor self) -> Tensor"})
     ops.add({
         .schema = schema,
-        .kind = Kind::composite,
+        .kind = OpKind::composite,
         .traits = {.may_alias = true},
         .decompose = [](Build& b) -> Results {
           b.supports(!is_complex(b[0].dtype()), "complex tensors are not supported yet, got ", b[0].meta());
@@ -232,52 +232,52 @@ void register_elementwise(Registry& ops) {
     });
   ops.add(angle, {
       .schema = "angle(Tensor self) -> Tensor",
-      .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return loop::select(loop::is_nan(x[0]), x[0], loop::select(x[0] < 0.0, M_PI, x[0] * 0.0)); },
-      .vjp = no_slope,
+      .kind = OpKind::pointwise,
+      .scalar = [](Expr self) { return loop::select(loop::is_nan(self), self, loop::select(self < 0.0, M_PI, self * 0.0)); },
+      .vjp = {{"self", no_slope}},
       .promote = Promote::int_to_float,
   });
   ops.add({
       .schema = "deg2rad(Tensor self) -> Tensor",
-      .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return x[0] * (M_PI / 180); },
-      .vjp = [](Vjp& v) -> Grads { return {v.grad(0) * (M_PI / 180)}; },
+      .kind = OpKind::pointwise,
+      .scalar = [](Expr self) { return self * (M_PI / 180); },
+      .vjp = {{"self", [](Vjp& v) { return v.grad() * (M_PI / 180); }}},
       .promote = Promote::int_to_float,
   });
   ops.add({
       .schema = "rad2deg(Tensor self) -> Tensor",
-      .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return x[0] * (180 / M_PI); },
-      .vjp = [](Vjp& v) -> Grads { return {v.grad(0) * (180 / M_PI)}; },
+      .kind = OpKind::pointwise,
+      .scalar = [](Expr self) { return self * (180 / M_PI); },
+      .vjp = {{"self", [](Vjp& v) { return v.grad() * (180 / M_PI); }}},
       .promote = Promote::int_to_float,
   });
   ops.add(sinc, {
       .schema = "sinc(Tensor self) -> Tensor",
-      .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) {
-        Expr t = x[0] * M_PI;
-        return loop::select(x[0] == 0.0, 1.0, loop::sin(t) / t);
+      .kind = OpKind::pointwise,
+      .scalar = [](Expr self) {
+        Expr t = self * M_PI;
+        return loop::select(self == 0.0, 1.0, loop::sin(t) / t);
       },
-      .vjp = [](Vjp& v) -> Grads {
-        Tensor x = v[0], t = x * M_PI, below = x * x * M_PI;
+      .vjp = {{"self", [](Vjp& v) -> Grads {
+        Tensor x = v["self"], t = x * M_PI, below = x * x * M_PI;
         return {where(eq(below, 0.0), 0.0, v.grad(0) * ((t * cosine(t) - Tensor(sin(t))) / below))};
-      },
+      }}},
       .promote = Promote::int_to_float,
   });
   ops.alias(sinc, {"special_sinc"});
   ops.add({
       .schema = "special_entr(Tensor self) -> Tensor",
-      .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) {
-        return loop::select(loop::is_nan(x[0]), x[0], loop::select(x[0] > 0.0, -x[0] * loop::log(x[0]), loop::select(x[0] == 0.0, 0.0, -INFINITY)));
+      .kind = OpKind::pointwise,
+      .scalar = [](Expr self) {
+        return loop::select(loop::is_nan(self), self, loop::select(self > 0.0, -self * loop::log(self), loop::select(self == 0.0, 0.0, -INFINITY)));
       },
-      .vjp = [](Vjp& v) -> Grads { return {v.grad(0) * (-Tensor(log(v[0])) - 1.0)}; },
+      .vjp = {{"self", [](Vjp& v) { return v.grad() * (-Tensor(log(v["self"])) - 1.0); }}},
       .promote = Promote::int_to_float,
   });
   ops.add({
       .schema = "special_ndtr(Tensor self) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return mul(Tensor(erf(b[0] / M_SQRT2)) + 1.0, 0.5); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return mul(Tensor(erf(b["self"] / M_SQRT2)) + 1.0, 0.5); },
   });
 }
 

@@ -1,6 +1,6 @@
 // Mathematical functions of one or several elements beyond plain arithmetic.
 #pragma once
-#include "tenon/ops/op_def.h"
+#include "tenon/rules/op_def.h"
 
 namespace tenon {
 

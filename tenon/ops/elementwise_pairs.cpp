@@ -5,9 +5,9 @@
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
 #include "tenon/ops/elementwise.h"
-#include "tenon/ops/infer.h"
+#include "tenon/rules/infer.h"
 #include "tenon/ops/logic.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 
 namespace tenon {
 
@@ -42,8 +42,8 @@ Expr smaller_of(Expr a, Expr b) { return boolean(a) ? a && b : min(a, b); }
 
 Expr clamped(const Scalars& x) {
   Expr y = x[0];
-  if (x.call.given(1)) y = larger_of(y, x[1]);
-  if (x.call.given(2)) y = smaller_of(y, x[2]);
+  if (x.given(1)) y = larger_of(y, x[1]);
+  if (x.given(2)) y = smaller_of(y, x[2]);
   return y;
 }
 
@@ -118,258 +118,255 @@ Results power_in_double(const CallArg& base, const CallArg& exponent) {
 void register_elementwise_pairs(Registry& ops) {
   ops.add(atan2, {
       .schema = "atan2(Tensor self, Tensor other) -> Tensor",
-      .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return call(loop::Fn::atan2, x[0], x[1]); },
-      .vjp = [](Vjp& v) -> Grads {
-        Tensor a = v[0], b = v[1], square = a * a + b * b;
+      .kind = OpKind::pointwise,
+      .scalar = [](Expr self, Expr other) { return call(loop::Fn::atan2, self, other); },
+      .vjp = {{"self, other", [](Vjp& v) -> Grads {
+        Tensor a = v["self"], b = v["other"], square = a * a + b * b;
         Tensor slope = where(eq(square, 0.0), 0.0, v.grad(0) / square);
-        return {v.needs(0) ? Grad(slope * b) : Grad(), v.needs(1) ? Grad(slope * -a) : Grad()};
-      },
+        return {v.needs("self") ? Grad(slope * b) : Grad(), v.needs("other") ? Grad(slope * -a) : Grad()};
+      }}},
       .promote = Promote::int_to_float,
   });
   ops.alias(atan2, {"arctan2"});
 
   ops.add(floor_divide, {
       .schema = "floor_divide(Tensor self, Tensor other) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .meta = numeric_meta,
       .scalar = quotient_floor,
   });
   ops.in_place(floor_divide, "floor_divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)");
   ops.add({
       .schema = "floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .meta = numeric_meta,
       .scalar = quotient_floor,
   });
   ops.add(remainder, {
       .schema = "remainder.Tensor(Tensor self, Tensor other) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .meta = numeric_meta,
       .scalar = quotient_rest,
-      .vjp = floor_rest,
+      .vjp = {{"self, other", floor_rest}},
   });
   ops.add({
       .schema = "remainder.Scalar(Tensor self, Scalar other) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .meta = numeric_meta,
       .scalar = quotient_rest,
-      .vjp = [](Vjp& v) -> Grads { return {v.grad(0)}; },
+      .vjp = {{"self", [](Vjp& v) { return v.grad(); }}},
   });
   ops.add({
       .schema = "remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .meta = numeric_meta,
       .scalar = quotient_rest,
-      .vjp = floor_rest,
+      .vjp = {{"self, other", floor_rest}},
   });
   ops.add(fmod, {
       .schema = "fmod.Tensor(Tensor self, Tensor other) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .meta = numeric_meta,
       .scalar = quotient_rest_trunc,
-      .vjp = trunc_rest,
+      .vjp = {{"self, other", trunc_rest}},
   });
   ops.add({
       .schema = "fmod.Scalar(Tensor self, Scalar other) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .meta = numeric_meta,
       .scalar = quotient_rest_trunc,
-      .vjp = [](Vjp& v) -> Grads { return {v.grad(0)}; },
+      .vjp = {{"self", [](Vjp& v) { return v.grad(); }}},
   });
 
   ops.add(clamp, {
       .schema = "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .meta = clamp_meta,
       .scalar = clamped,
-      .vjp = [](Vjp& v) -> Grads {   // the bounds themselves are outside
-        Tensor x = v[0], inside;
-        if (v.given(1)) inside = gt(x, v.arg(1));
-        if (v.given(2)) inside = inside ? Tensor(logical_and(inside, lt(x, v.arg(2)))) : Tensor(lt(x, v.arg(2)));
+      .vjp = {{"self, min, max", [](Vjp& v) -> Grads {   // the bounds themselves are outside
+        Tensor x = v["self"], inside;
+        if (v.given("min")) inside = gt(x, v.arg("min"));
+        if (v.given("max")) inside = inside ? Tensor(logical_and(inside, lt(x, v.arg("max")))) : Tensor(lt(x, v.arg("max")));
         return {kept(v.grad(0), inside)};
-      },
+      }}},
   });
   ops.add(clamp_tensor, {
       .schema = "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .meta = clamp_meta,
       .scalar = clamped,
-      .vjp = [](Vjp& v) -> Grads {
-        if (v.given(1) && v.given(2)) return between_rule(v);
-        size_t bound = v.given(1) ? 1 : 2;
-        bool needs[] = {v.needs(0), v.needs(bound)};
-        CallArg args[] = {v.arg(0), v.arg(bound)};
-        const Op& one_sided = bound == 1 ? maximum.op() : minimum.op();
-        Vjp inner(one_sided, args, v.grads, v.outs, needs);
-        Grads two = one_sided.def->vjp(inner), out(3);
+      .vjp = {{"self, min, max", [](Vjp& v) -> Grads {
+        if (v.given("min") && v.given("max")) return between_rule(v);
+        bool low = v.given("min");
+        Grads two = tied_gradients(v.grad(), v["self"], v[low ? "min" : "max"], low), out(3);
         out[0] = two[0];
-        out[bound] = two[1];
+        out[low ? 1 : 2] = two[1];
         return out;
-      },
+      }}},
   });
   ops.alias(clamp, {"clip"});
   ops.alias(clamp_tensor, {"clip.Tensor"});
   ops.add(clamp_min, {
       .schema = "clamp_min(Tensor self, Scalar min) -> Tensor",
-      .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return larger_of(x[0], x[1]); },
-      .vjp = [](Vjp& v) -> Grads { return {kept(v.grad(0), gt(v[0], v.arg(1)))}; },
+      .kind = OpKind::pointwise,
+      .scalar = [](Expr self, Expr min) { return larger_of(self, min); },
+      .vjp = {{"self", [](Vjp& v) { return kept(v.grad(), gt(v["self"], v.arg("min"))); }}},
   });
   ops.add(clamp_max, {
       .schema = "clamp_max(Tensor self, Scalar max) -> Tensor",
-      .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return smaller_of(x[0], x[1]); },
-      .vjp = [](Vjp& v) -> Grads { return {kept(v.grad(0), lt(v[0], v.arg(1)))}; },
+      .kind = OpKind::pointwise,
+      .scalar = [](Expr self, Expr max) { return smaller_of(self, max); },
+      .vjp = {{"self", [](Vjp& v) { return kept(v.grad(), lt(v["self"], v.arg("max"))); }}},
   });
   ops.add({
       .schema = "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
-      .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return larger_of(x[0], x[1]); },
-      .vjp = [](Vjp& v) { return maximum.op().def->vjp(v); },
+      .kind = OpKind::pointwise,
+      .scalar = [](Expr self, Expr min) { return larger_of(self, min); },
+      .vjp = {{"self, min", [](Vjp& v) { return tied_gradients(v.grad(), v["self"], v["min"], true); }}},
   });
   ops.add({
       .schema = "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
-      .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return smaller_of(x[0], x[1]); },
-      .vjp = [](Vjp& v) { return minimum.op().def->vjp(v); },
+      .kind = OpKind::pointwise,
+      .scalar = [](Expr self, Expr max) { return smaller_of(self, max); },
+      .vjp = {{"self, max", [](Vjp& v) { return tied_gradients(v.grad(), v["self"], v["max"], false); }}},
   });
   ops.add(fmin, {
       .schema = "fmin(Tensor self, Tensor other) -> Tensor",
-      .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return boolean(x[0]) ? x[0] && x[1] : call(loop::Fn::fmin, x[0], x[1]); },
-      .vjp = [](Vjp& v) { return tie_without_nan(v, false); },
+      .kind = OpKind::pointwise,
+      .scalar = [](Expr self, Expr other) { return boolean(self) ? self && other : call(loop::Fn::fmin, self, other); },
+      .vjp = {{"self, other", [](Vjp& v) { return tie_without_nan(v, false); }}},
   });
   ops.add(fmax, {
       .schema = "fmax(Tensor self, Tensor other) -> Tensor",
-      .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return boolean(x[0]) ? x[0] || x[1] : call(loop::Fn::fmax, x[0], x[1]); },
-      .vjp = [](Vjp& v) { return tie_without_nan(v, true); },
+      .kind = OpKind::pointwise,
+      .scalar = [](Expr self, Expr other) { return boolean(self) ? self || other : call(loop::Fn::fmax, self, other); },
+      .vjp = {{"self, other", [](Vjp& v) { return tie_without_nan(v, true); }}},
   });
 
   ops.add(addcmul, {
       .schema = "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .meta = numeric_meta,
-      .scalar = [](const Scalars& x) { return x[0] + x[3] * x[1] * x[2]; },
-      .vjp = [](Vjp& v) -> Grads {
-        Tensor g = mul(v.grad(0), v.arg(3));
-        return {v.grad(0), v.needs(1) ? Grad(g * v[2]) : Grad(), v.needs(2) ? Grad(g * v[1]) : Grad()};
-      },
+      .scalar = [](Expr self, Expr tensor1, Expr tensor2, Expr value) { return self + value * tensor1 * tensor2; },
+      .vjp = {{"self, tensor1, tensor2, value", [](Vjp& v) -> Grads {
+        Tensor g = mul(v.grad(0), v.arg("value"));
+        return {v.grad(0), v.needs("tensor1") ? Grad(g * v["tensor2"]) : Grad(), v.needs("tensor2") ? Grad(g * v["tensor1"]) : Grad()};
+      }}},
       .promotes = 0b0111,
   });
   ops.add(addcdiv, {
       .schema = "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .meta = [](MetaCall& m) -> Metas {
-        m.require(is_floating(m.meta(1).dtype) || is_floating(m.meta(2).dtype), "expected a floating point tensor to divide, got ", m.meta(1),
-                  " and ", m.meta(2), "; use addcmul or convert one of them");
+        m.require(is_floating(m.meta("tensor1").dtype) || is_floating(m.meta("tensor2").dtype), "expected a floating point tensor to divide, got ", m.meta("tensor1"),
+                  " and ", m.meta("tensor2"), "; use addcmul or convert one of them");
         return pointwise_meta(m);
       },
-      .scalar = [](const Scalars& x) { return x[0] + x[3] * x[1] / x[2]; },
-      .vjp = [](Vjp& v) -> Grads {
-        Tensor g = v.grad(0), slope = mul(g, v.arg(3)) / v[2];
-        return {g, slope, v.needs(2) ? Grad(-slope * (v[1] / v[2])) : Grad()};
-      },
+      .scalar = [](Expr self, Expr tensor1, Expr tensor2, Expr value) { return self + value * tensor1 / tensor2; },
+      .vjp = {{"self, tensor1, tensor2, value", [](Vjp& v) -> Grads {
+        Tensor g = v.grad(0), slope = mul(g, v.arg("value")) / v["tensor2"];
+        return {g, slope, v.needs("tensor2") ? Grad(-slope * (v["tensor1"] / v["tensor2"])) : Grad()};
+      }}},
       .promotes = 0b0111,
   });
   ops.add({
       .schema = "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .meta = same_dtypes,
       .scalar = interpolated,
-      .vjp = [](Vjp& v) -> Grads { return {v.grad(0) * (1 - v.number(2)), mul(v.grad(0), v.arg(2))}; },
+      .vjp = {{"self", [](Vjp& v) { return v.grad() * (1 - v.number("weight")); }},
+              {"end", [](Vjp& v) { return mul(v.grad(), v.arg("weight")); }}},
       .promotes = 0b011,
   });
   ops.add(lerp, {
       .schema = "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .meta = same_dtypes,
       .scalar = interpolated,
-      .vjp = [](Vjp& v) -> Grads {
-        Tensor g = v.grad(0), w = v[2];
-        return {v.needs(0) ? Grad(g * (1.0 - w)) : Grad(), v.needs(1) ? Grad(g * w) : Grad(), v.needs(2) ? Grad(g * (v[1] - v[0])) : Grad()};
-      },
+      .vjp = {{"self, end, weight", [](Vjp& v) -> Grads {
+        Tensor g = v.grad(0), w = v["weight"];
+        return {v.needs("self") ? Grad(g * (1.0 - w)) : Grad(), v.needs("end") ? Grad(g * w) : Grad(), v.needs("weight") ? Grad(g * (v["end"] - v["self"])) : Grad()};
+      }}},
       .promote = Promote::first,
   });
   ops.add({
       .schema = "hypot(Tensor self, Tensor other) -> Tensor",
-      .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return call(loop::Fn::hypot, x[0], x[1]); },
-      .vjp = [](Vjp& v) -> Grads {
+      .kind = OpKind::pointwise,
+      .scalar = [](Expr self, Expr other) { return call(loop::Fn::hypot, self, other); },
+      .vjp = {{"self, other", [](Vjp& v) -> Grads {
         Tensor g = v.grad(0), y = v.out(0);
-        return {v.needs(0) ? Grad(g * (v[0] / y)) : Grad(), v.needs(1) ? Grad(g * (v[1] / y)) : Grad()};
-      },
+        return {v.needs("self") ? Grad(g * (v["self"] / y)) : Grad(), v.needs("other") ? Grad(g * (v["other"] / y)) : Grad()};
+      }}},
   });
   ops.add({
       .schema = "copysign.Tensor(Tensor self, Tensor other) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .scalar = signed_as,
-      .vjp = [](Vjp& v) -> Grads {
+      .vjp = {{"self, other", [](Vjp& v) -> Grads {
         Tensor g = v.grad(0);
-        return {v.needs(0) ? Grad(copysign_slope(g, v[0], v.out(0))) : Grad(), v.needs(1) ? Grad(zeros_like(g)) : Grad()};
-      },
+        return {v.needs("self") ? Grad(copysign_slope(g, v["self"], v.out(0))) : Grad(), v.needs("other") ? Grad(zeros_like(g)) : Grad()};
+      }}},
       .promote = Promote::int_to_float,
   });
   ops.add({
       .schema = "copysign.Scalar(Tensor self, Scalar other) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .scalar = signed_as,
-      .vjp = [](Vjp& v) -> Grads { return {copysign_slope(v.grad(0), v[0], v.out(0))}; },
+      .vjp = {{"self", [](Vjp& v) { return copysign_slope(v.grad(), v["self"], v.out()); }}},
       .promote = Promote::int_to_float,
   });
   ops.add({
       .schema = "nextafter(Tensor self, Tensor other) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .meta = floating_meta,
       .scalar = [](const Scalars& x) -> Expr {
-        DType dtype = common_dtype(x.call);
-        if (dtype == DType::f32 || dtype == DType::f64) return call(loop::Fn::nextafter, x[0], x[1]);
-        return next_narrow(x[0], x[1], dtype);
+        DType dtype = common_dtype(x);
+        if (dtype == DType::f32 || dtype == DType::f64) return call(loop::Fn::nextafter, x["self"], x["other"]);
+        return next_narrow(x["self"], x["other"], dtype);
       },
-      .vjp = [](Vjp& v) -> Grads {
+      .vjp = {{"self, other", [](Vjp& v) -> Grads {
         Tensor g = v.grad(0);
-        return {v.needs(0) ? Grad(where(eq(v[0], v[1]), 0.0, g)) : Grad(), v.needs(1) ? Grad(zeros_like(g)) : Grad()};
-      },
+        return {v.needs("self") ? Grad(where(eq(v["self"], v["other"]), 0.0, g)) : Grad(), v.needs("other") ? Grad(zeros_like(g)) : Grad()};
+      }}},
   });
   ops.add({
       .schema = "heaviside(Tensor self, Tensor values) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .meta = [](MetaCall& m) -> Metas {
-        m.require(m.meta(0).dtype == m.meta(1).dtype, "expected tensors of one dtype, got ", m.meta(0), " and ", m.meta(1));
+        m.require(m.meta("self").dtype == m.meta("values").dtype, "expected tensors of one dtype, got ", m.meta("self"), " and ", m.meta("values"));
         return pointwise_meta(m);
       },
-      .scalar = [](const Scalars& x) -> Expr {
-        if (boolean(x[0])) return x[0] || x[1];
-        return select(x[0] == 0, x[1], cast(x[0] > 0, x[0].type()));
+      .scalar = [](Expr self, Expr values) -> Expr {
+        if (boolean(self)) return self || values;
+        return select(self == 0, values, cast(self > 0, self.type()));
       },
   });
   ops.add(xlogy, {
       .schema = "xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .scalar = x_log_y,
-      .vjp = [](Vjp& v) -> Grads {
+      .vjp = {{"self, other", [](Vjp& v) -> Grads {
         Tensor g = v.grad(0);
-        return {v.needs(0) ? Grad(xlogy_first(g, v[0], v[1])) : Grad(), v.needs(1) ? Grad(g * v[0] / v[1]) : Grad()};
-      },
+        return {v.needs("self") ? Grad(xlogy_first(g, v["self"], v["other"])) : Grad(), v.needs("other") ? Grad(g * v["self"] / v["other"]) : Grad()};
+      }}},
       .promote = Promote::int_to_float,
   });
   ops.add(xlogy_scalar, {
       .schema = "xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .scalar = x_log_y,
-      .vjp = [](Vjp& v) -> Grads {
-        double y = v.number(1);
+      .vjp = {{"self, other", [](Vjp& v) -> Grads {
+        double y = v.number("other");
         Tensor whole = v.grad(0) * std::log(y);
-        return {y > 0 ? whole : Tensor(where(eq(v[0], 0.0), 0.0, whole))};
-      },
+        return {y > 0 ? whole : Tensor(where(eq(v["self"], 0.0), 0.0, whole))};
+      }}},
       .promote = Promote::int_to_float,
   });
   ops.add(xlogy_of_number, {
       .schema = "xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .scalar = x_log_y,
-      .vjp = [](Vjp& v) -> Grads { return {none, mul(v.grad(0), v.arg(0)) / v[1]}; },
+      .vjp = {{"other", [](Vjp& v) { return mul(v.grad(), v.arg("self")) / v["other"]; }}},
       .promote = Promote::int_to_float,
   });
   ops.alias(xlogy, {"special_xlogy"});
@@ -377,63 +374,63 @@ void register_elementwise_pairs(Registry& ops) {
   ops.alias(xlogy_of_number, {"special_xlogy.self_scalar"});
   ops.add({
       .schema = "special_xlog1py(Tensor self, Tensor other) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .scalar = x_log1p_y,
-      .vjp = [](Vjp& v) -> Grads {
-        Tensor g = v.grad(0), x = v[0], y = v[1];
-        Tensor first = v.needs(0) ? Tensor(where(logical_and(eq(x, 0.0), le(y, -1.0)), 0.0, g * Tensor(log1p(y)))) : none;
-        return {first, v.needs(1) ? Grad(g * x / (y + 1.0)) : Grad()};
-      },
+      .vjp = {{"self, other", [](Vjp& v) -> Grads {
+        Tensor g = v.grad(0), x = v["self"], y = v["other"];
+        Tensor first = v.needs("self") ? Tensor(where(logical_and(eq(x, 0.0), le(y, -1.0)), 0.0, g * Tensor(log1p(y)))) : none;
+        return {first, v.needs("other") ? Grad(g * x / (y + 1.0)) : Grad()};
+      }}},
       .promote = Promote::int_to_float,
   });
   ops.add(logaddexp, {
       .schema = "logaddexp(Tensor self, Tensor other) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .meta = floating_meta,
-      .scalar = [](const Scalars& x) {
-        Expr sum = max(x[0], x[1]) + loop::log1p(loop::exp(-loop::abs(x[0] - x[1])));
-        return select(call(loop::Fn::is_inf, x[0]) && x[0] == x[1], x[0], sum);
+      .scalar = [](Expr self, Expr other) {
+        Expr sum = max(self, other) + loop::log1p(loop::exp(-loop::abs(self - other)));
+        return select(call(loop::Fn::is_inf, self) && self == other, self, sum);
       },
-      .vjp = [](Vjp& v) -> Grads {
-        Tensor g = v.grad(0), a = v[0], b = v[1];
-        return {v.needs(0) ? Grad(g / (Tensor(exp(b - a)) + 1.0)) : Grad(), v.needs(1) ? Grad(g / (Tensor(exp(a - b)) + 1.0)) : Grad()};
-      },
+      .vjp = {{"self, other", [](Vjp& v) -> Grads {
+        Tensor g = v.grad(0), a = v["self"], b = v["other"];
+        return {v.needs("self") ? Grad(g / (Tensor(exp(b - a)) + 1.0)) : Grad(), v.needs("other") ? Grad(g / (Tensor(exp(a - b)) + 1.0)) : Grad()};
+      }}},
   });
   ops.add({
       .schema = "logaddexp2(Tensor self, Tensor other) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .meta = floating_meta,
-      .scalar = [](const Scalars& x) {
-        Expr sum = max(x[0], x[1]) + loop::log1p(call(loop::Fn::exp2, -loop::abs(x[0] - x[1]))) * M_LOG2E;
-        return select(call(loop::Fn::is_inf, x[0]) && x[0] == x[1], x[0], sum);
+      .scalar = [](Expr self, Expr other) {
+        Expr sum = max(self, other) + loop::log1p(call(loop::Fn::exp2, -loop::abs(self - other))) * M_LOG2E;
+        return select(call(loop::Fn::is_inf, self) && self == other, self, sum);
       },
-      .vjp = [](Vjp& v) -> Grads {
-        Tensor g = v.grad(0), a = v[0], b = v[1];
-        return {v.needs(0) ? Grad(g / (Tensor(pow_base(2, b - a)) + 1.0)) : Grad(), v.needs(1) ? Grad(g / (Tensor(pow_base(2, a - b)) + 1.0)) : Grad()};
-      },
+      .vjp = {{"self, other", [](Vjp& v) -> Grads {
+        Tensor g = v.grad(0), a = v["self"], b = v["other"];
+        return {v.needs("self") ? Grad(g / (Tensor(pow_base(2, b - a)) + 1.0)) : Grad(), v.needs("other") ? Grad(g / (Tensor(pow_base(2, a - b)) + 1.0)) : Grad()};
+      }}},
   });
 
   ops.add(float_power, {
       .schema = "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return power_in_double(b.arg(0), b.arg(1)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return power_in_double(b.arg("self"), b.arg("exponent")); },
   });
   ops.add(float_power_scalar, {
       .schema = "float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return power_in_double(b.arg(0), b.arg(1)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return power_in_double(b.arg("self"), b.arg("exponent")); },
   });
   ops.add({
       .schema = "float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return power_in_double(b.arg(0), b.arg(1)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return power_in_double(b.arg("self"), b.arg("exponent")); },
   });
   ops.in_place(float_power, "float_power_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)");
   ops.in_place(float_power_scalar, "float_power_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)");
   ops.add(ldexp, {
       .schema = "ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return mul(b[0], pow_base(2.0, b[1])); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return mul(b["self"], pow_base(2.0, b["other"])); },
   });
   ops.in_place(ldexp, "ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)");
 }

@@ -1,9 +1,9 @@
-// Rows of a table summed, averaged or maximised by bag. A bag is a run of indices; offsets name where each begins.
+// Rows of a table summed, averaged or maximized by bag. A bag is a run of indices; offsets name where each begins.
 #include <cmath>
 #include <limits>
 
 #include "tenon/ops/index.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 
 namespace tenon {
 
@@ -193,13 +193,13 @@ void register_embedding_bag(Registry& ops) {
                 "Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
       .meta = bag_meta,
       .lower = lower_bag,
-      .vjp = [](Vjp& v) -> Grads {
+      .vjp = {{"weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx", [](Vjp& v) -> Grads {
         Grads out(7);
-        if (v.needs(0))
-          out[0] = embedding_bag_backward(v.grad(0), v[1], v[2], v.out(1), v.out(2), v.out(3), v[0].size(0), v.arg(3), v.arg(4), false, v[6], v.arg(8));
-        if (v.given(6) && v.needs(6)) out[6] = sample_weights_backward(v.grad(0), v[0], v[1], v[2], v.out(1), v.arg(4), v.arg(8));
+        if (v.needs("weight"))
+          out[0] = embedding_bag_backward(v.grad(0), v["indices"], v["offsets"], v.out(1), v.out(2), v.out(3), v["weight"].size(0), v.arg("scale_grad_by_freq"), v.arg("mode"), false, v["per_sample_weights"], v.arg("padding_idx"));
+        if (v.given("per_sample_weights") && v.needs("per_sample_weights")) out[6] = sample_weights_backward(v.grad(0), v["weight"], v["indices"], v["offsets"], v.out(1), v.arg("mode"), v.arg("padding_idx"));
         return out;
-      },
+      }}},
   });
   ops.add({
       .schema = "_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool "
@@ -210,19 +210,19 @@ void register_embedding_bag(Registry& ops) {
   ops.add({
       .schema = "embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, "
                 "Tensor? per_sample_weights=None, bool include_last_offset=False) -> (Tensor, Tensor, Tensor, Tensor)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) { return any_bag(b, -1); },
   });
   ops.add({
       .schema = "embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool sparse, Tensor? "
                 "per_sample_weights, bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        if (!b.given(8)) return any_bag(b, -1);
-        b.require(b[0].rank() == 2, "weight: expected a table of 2 dimensions, got ", b[0].meta());
-        SymInt rows = b[0].size(0), padding = b.integer(8);
+        if (!b.given("padding_idx")) return any_bag(b, -1);
+        b.require(b["weight"].rank() == 2, "weight: expected a table of 2 dimensions, got ", b["weight"].meta());
+        SymInt rows = b["weight"].size(0), padding = b.integer("padding_idx");
         b.require(padding.is_int() && (!rows.is_int() || (padding.as_int() >= -rows.as_int() && padding.as_int() < rows.as_int())),
-                  "padding_idx: expected a row of ", b[0].meta(), ", got ", padding);
+                  "padding_idx: expected a row of ", b["weight"].meta(), ", got ", padding);
         if (padding.as_int() >= 0) return any_bag(b, padding);
         b.require(rows.is_int(), "padding_idx: expected a number that is not negative for a table of unknown size, got ", padding);
         return any_bag(b, padding + rows);
@@ -232,7 +232,7 @@ void register_embedding_bag(Registry& ops) {
       .schema = "_embedding_bag_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, Tensor bag_size, Tensor maximum_indices, "
                 "SymInt num_weights, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, int padding_idx=-1) -> Tensor",
       .meta = [](MetaCall& m) {
-        m.supports(!m.flag(9), "sparse gradients are not supported; the dense one has the same values");
+        m.supports(!m.flag("sparse"), "sparse gradients are not supported; the dense one has the same values");
         return backward_meta(m, with_offsets);
       },
       .lower = [](Lower& l) { lower_backward(l, with_offsets); },
@@ -247,19 +247,19 @@ void register_embedding_bag(Registry& ops) {
       .schema = "_embedding_bag_per_sample_weights_backward(Tensor grad, Tensor weight, Tensor indices, Tensor offsets, Tensor offset2bag, int "
                 "mode, int padding_idx=-1) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta &g = m.meta(0), &w = m.meta(1);
-        m.require(m.constant(5) == total, "per_sample_weights are for sums (mode 0), got mode ", m.constant(5));
+        const TensorMeta &g = m.meta("grad"), &w = m.meta("weight");
+        m.require(m.constant("mode") == total, "per_sample_weights are for sums (mode 0), got mode ", m.constant("mode"));
         m.require(g.rank() == 2 && w.rank() == 2 && g.dtype == w.dtype && is_floating(g.dtype) && g.sizes[1] == w.sizes[1],
                   "expected a gradient and a table of equally long rows, got ", g, " and ", w);
         for (size_t i = 2; i <= 4; ++i) require_indices(m, i);
-        SymInt n = m.meta(2).sizes[0], bags = m.meta(4).sizes[0];
-        m.require(bags == n || bags == SymInt(0) || !n.is_int() || !bags.is_int(), "offset2bag: expected one for each of ", n, " indices, got ", m.meta(4));
+        SymInt n = m.meta("indices").sizes[0], bags = m.meta("offset2bag").sizes[0];
+        m.require(bags == n || bags == SymInt(0) || !n.is_int() || !bags.is_int(), "offset2bag: expected one for each of ", n, " indices, got ", m.meta("offset2bag"));
         return like(g, {n});
       },
       .lower = [](Lower& l) {
-        Ref grad = l[0], weight = l[1], indices = l[2];
-        int64_t padding = l.constant(6);
-        Ref bag = l[4].size(0) == SymInt(0) ? bag_numbers(l, l[3], indices.size(0)) : l[4];
+        Ref grad = l["grad"], weight = l["weight"], indices = l["indices"];
+        int64_t padding = l.constant("padding_idx");
+        Ref bag = l["offset2bag"].size(0) == SymInt(0) ? bag_numbers(l, l["offsets"], indices.size(0)) : l["offset2bag"];
         Compute type = loop::compute_of(grad.dtype());
         l.tensor([&](const Index& i) {
           Expr row = indices.at(i), from = bag.at(i), inside = from < l.extent(grad.size(0));

@@ -6,8 +6,8 @@
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
 #include "tenon/ops/elementwise.h"
-#include "tenon/ops/infer.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/infer.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/view.h"
 
 namespace tenon {
@@ -116,65 +116,66 @@ void lower_indices(Lower& l, bool lower) {
 void register_fill(Registry& ops) {
   ops.add(fill, {
       .schema = "fill.Scalar(Tensor self, Scalar value) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .meta = filled_meta,
       .scalar = [](const Scalars& x) { return value_for(x, 1); },
-      .vjp = [](Vjp& v) -> Grads { return {zeros_like(v.grad(0))}; },
+      .vjp = {{"self", [](Vjp& v) { return zeros_like(v.grad()); }}},
       .promotes = 0b01,
   });
   ops.add({
       .schema = "fill.Tensor(Tensor self, Tensor value) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .meta = filled_meta,
       .scalar = [](const Scalars& x) { return value_for(x, 1); },
-      .vjp = [](Vjp& v) -> Grads { return {v.needs(0) ? Grad(zeros_like(v.grad(0))) : Grad(), v.grad(0)}; },
+      .vjp = {{"self", [](Vjp& v) { return zeros_like(v.grad()); }},
+              {"value", [](Vjp& v) { return v.grad(); }}},
       .promote = Promote::first,
   });
   ops.add({
       .schema = "zero(Tensor self) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .meta = filled_meta,
-      .scalar = [](const Scalars& x) { return loop::constant(*x[0].arena, 0.0, x[0].type()); },
-      .vjp = [](Vjp& v) -> Grads { return {zeros_like(v.grad(0))}; },
+      .scalar = [](Expr self) { return loop::constant(*self.arena, 0.0, self.type()); },
+      .vjp = {{"self", [](Vjp& v) { return zeros_like(v.grad()); }}},
   });
   ops.add(masked_fill, {
       .schema = "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .meta = masked_meta,
       .scalar = masked,
-      .vjp = [](Vjp& v) -> Grads { return {masked_fill(v.grad(0), v[1], 0)}; },
+      .vjp = {{"self", [](Vjp& v) { return masked_fill(v.grad(), v["mask"], 0); }}},
       .promotes = 0b001,
   });
   Handle fill_diagonal;
   ops.add(fill_diagonal, {   // in place alone in PyTorch
       .schema = "tenon::fill_diagonal(Tensor self, Scalar fill_value, bool wrap=False) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return one(masked_fill(b[0], diagonal_mask(b, b[0].sizes(), b.flag(2)), b.arg(1))); },
+      .decompose = [](Build& b) { return one(masked_fill(b["self"], diagonal_mask(b, b["self"].sizes(), b.flag("wrap")), b.arg("fill_value"))); },
   });
   ops.in_place(fill_diagonal, "fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)");
   ops.add(masked_fill_tensor, {
       .schema = "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .meta = masked_meta,
       .scalar = masked,
-      .vjp = [](Vjp& v) -> Grads {
+      .vjp = {{"self, mask, value", [](Vjp& v) -> Grads {
         Tensor g = v.grad(0);
-        return {v.needs(0) ? Grad(masked_fill(g, v[1], 0)) : Grad(), none, v.needs(2) ? Grad(where(v[1], g, 0.0)) : Grad()};
-      },
+        return {v.needs("self") ? Grad(masked_fill(g, v["mask"], 0)) : Grad(), none, v.needs("value") ? Grad(where(v["mask"], g, 0.0)) : Grad()};
+      }}},
       .promotes = 0b001,
   });
   ops.add(tril, {
       .schema = "tril(Tensor self, SymInt diagonal=0) -> Tensor",
       .meta = triangle_meta,
       .lower = [](Lower& l) { lower_triangle(l, true); },
-      .vjp = [](Vjp& v) -> Grads { return {tril(v.grad(0), v.arg(1))}; },
+      .vjp = {{"self", [](Vjp& v) { return tril(v.grad(), v.arg("diagonal")); }}},
   });
   ops.add(triu, {
       .schema = "triu(Tensor self, SymInt diagonal=0) -> Tensor",
       .meta = triangle_meta,
       .lower = [](Lower& l) { lower_triangle(l, false); },
-      .vjp = [](Vjp& v) -> Grads { return {triu(v.grad(0), v.arg(1))}; },
+      .vjp = {{"self", [](Vjp& v) { return triu(v.grad(), v.arg("diagonal")); }}},
   });
   ops.add({
       .schema = "tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> "
@@ -190,10 +191,10 @@ void register_fill(Registry& ops) {
   });
   ops.add(one_hot, {
       .schema = "one_hot(Tensor self, int num_classes=-1) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        Tensor x = b[0];
-        int64_t classes = b.constant(1);
+        Tensor x = b["self"];
+        int64_t classes = b.constant("num_classes");
         b.require(x.dtype() == DType::i64, "expected an i64 tensor of class numbers, got ", x.meta());
         b.supports(classes > 0, "num_classes: expected a positive number, got ", classes, "; finding it from the data is not supported");
         Tensor hit = eq(unsqueeze(x, -1), arange(0, classes, 1));

@@ -1,6 +1,6 @@
 // Overwriting parts of a tensor by a value: filling, masks, triangles.
 #pragma once
-#include "tenon/ops/op_def.h"
+#include "tenon/rules/op_def.h"
 
 namespace tenon {
 

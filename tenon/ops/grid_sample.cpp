@@ -5,7 +5,7 @@
 #include "tenon/ops/convert.h"
 #include "tenon/ops/elementwise.h"
 #include "tenon/ops/index.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/view.h"
 
 namespace tenon {
@@ -110,24 +110,24 @@ void register_grid_sample(Registry& ops) {
   ops.add({
       .schema = "grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool "
                 "align_corners) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) { return sampled(b, 2); },
   });
   ops.add({
       .schema = "grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool "
                 "align_corners) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) { return sampled(b, 3); },
   });
   ops.add({
       .schema = "grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) "
                 "-> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
-            b.require(b[0].rank() == 4 || b[0].rank() == 5, "expected an image of 4 or 5 dimensions, got ",
-                      b[0].meta());
-            return sampled(b, b[0].rank() - 2);
+            b.require(b["input"].rank() == 4 || b["input"].rank() == 5, "expected an image of 4 or 5 dimensions, got ",
+                      b["input"].meta());
+            return sampled(b, b["input"].rank() - 2);
           },
   });
 }

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "tenon/ops/index.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 
 namespace tenon {
 namespace {

@@ -4,10 +4,10 @@
 
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/create.h"
-#include "tenon/ops/known.h"
-#include "tenon/ops/plain.h"
+#include "tenon/rules/symbolic_shapes.h"
+#include "tenon/ops/elements.h"
 #include "tenon/ops/reduce.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/view.h"
 
 namespace tenon {

@@ -2,10 +2,10 @@
 
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/create.h"
-#include "tenon/ops/infer.h"
-#include "tenon/ops/known.h"
+#include "tenon/rules/infer.h"
+#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/reduce.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/view.h"
 
 namespace tenon {
@@ -140,7 +140,7 @@ std::vector<Tensor> without_masks(const ArgsView& call, const TensorMeta& self, 
       continue;
     }
     bool fits = out.size() + t.rank() <= self.rank();
-    for (size_t d = 0; fits && d < t.rank(); ++d) fits = !surely(sym::ne(t.sizes()[d], self.sizes[out.size() + d]));
+    for (size_t d = 0; fits && d < t.rank(); ++d) fits = !statically_true(sym::ne(t.sizes()[d], self.sizes[out.size() + d]));
     call.require(fits, "the mask ", t.meta(), " does not fit dimension ", out.size(), " and those after it of ", self);
     for (Tensor& p : places(t)) out.push_back(std::move(p));
   }
@@ -156,7 +156,7 @@ std::vector<Tensor> found_places(const Tensor& mask) {
 
 // Places whose number is not known yet.
 std::vector<Tensor> unknown_places(const Tensor& mask) {
-  return std::vector<Tensor>(mask.rank(), Tensor(make_meta(DType::i64, {fresh_size()}), nullptr, 0));
+  return std::vector<Tensor>(mask.rank(), Tensor(make_meta(DType::i64, {data_dependent_size()}), nullptr, 0));
 }
 
 bool has_mask(const std::vector<Tensor>& indices) {
@@ -321,68 +321,68 @@ void register_index(Registry& ops) {
       .meta = embedding_meta,
       .lower =
           [](Lower& l) {
-            l.tensor([&](const Index& i) { return l[0].at({l[1].at(i.drop_last()), i.last()}); });
+            l.tensor([&](const Index& i) { return l["weight"].at({l["indices"].at(i.drop_last()), i.last()}); });
           },
-      .vjp = [](Vjp& v) -> Grads {
-        v.supports(!v.flag(4), "sparse gradients are not supported; use sparse=False");
-        return {embedding_backward(v.grad(0), v[1], v[0].size(0), v.arg(2), v.arg(3))};
-      },
+      .vjp = {{"weight, indices, padding_idx, scale_grad_by_freq, sparse", [](Vjp& v) -> Grads {
+        v.supports(!v.flag("sparse"), "sparse gradients are not supported; use sparse=False");
+        return {embedding_backward(v.grad(0), v["indices"], v["weight"].size(0), v.arg("padding_idx"), v.arg("scale_grad_by_freq"))};
+      }}},
   });
   ops.add(embedding_backward, {
       .schema = "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt "
                 "padding_idx, bool scale_grad_by_freq) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
-        m.require(m.meta(0).rank() == m.meta(1).rank() + 1, "expected one dimension more than ", m.meta(1),
-                  ", got ", m.meta(0));
-        return like(m.meta(0), {m.integer(2), m.meta(0).sizes.back()});
+        m.require(m.meta("grad_output").rank() == m.meta("indices").rank() + 1, "expected one dimension more than ", m.meta("indices"),
+                  ", got ", m.meta("grad_output"));
+        return like(m.meta("grad_output"), {m.integer("num_weights"), m.meta("grad_output").sizes.back()});
       },
       .lower = lower_embedding_backward,
-      .vjp = [](Vjp& v) -> Grads {
+      .vjp = {{"grad_output, indices, num_weights, padding_idx, scale_grad_by_freq", [](Vjp& v) -> Grads {
         Tensor rows =
-            embedding(v.grad(0), v[1]);  // PyTorch leaves scale_grad_by_freq out of the second gradient
-        return {where(eq(unsqueeze(v[1], -1), v.arg(3)), 0.0, rows)};
-      },
+            embedding(v.grad(0), v["indices"]);  // PyTorch leaves scale_grad_by_freq out of the second gradient
+        return {where(eq(unsqueeze(v["indices"], -1), v.arg("padding_idx")), 0.0, rows)};
+      }}},
   });
   ops.add(index_tensor, {
       .schema = "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
       .meta = index_meta,
       .lower = lower_index,
-      .vjp = index_vjp,
+      .vjp = {{"self, indices", index_vjp}},
       .kernel = index_by_mask,
   });
   ops.add(unsafe_index, {
       .schema = "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
       .meta = index_meta,
       .lower = lower_index,
-      .vjp = index_vjp,
+      .vjp = {{"self, indices", index_vjp}},
   });
   ops.add(index_put, {
       .schema = "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
       .meta = put_meta,
       .lower = lower_put,
-      .vjp = put_vjp,
+      .vjp = {{"self, indices, values, accumulate", put_vjp}},
       .kernel = put_by_masks,
   });
   ops.alias(index_put, {"_unsafe_index_put"});
   ops.add({
       .schema = "_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
         std::vector<Tensor> inside;  // a place that is masked out may lie anywhere: 0 is as good as another
-        for (const Tensor& t : b.tensors(2)) inside.push_back(t ? Tensor(mul(t, b[1])) : none);
-        Tensor taken = index_tensor(b[0], inside);
-        return where(b[1], taken, full(Sizes{}, b.arg(3), kw("dtype", taken.dtype())));
+        for (const Tensor& t : b.tensors("indices")) inside.push_back(t ? Tensor(mul(t, b["mask"])) : none);
+        Tensor taken = index_tensor(b["self"], inside);
+        return where(b["mask"], taken, full(Sizes{}, b.arg("fill"), kw("dtype", taken.dtype())));
       },
   });
   ops.add({
       .schema =
           "_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        if (b[0].numel() == SymInt(0)) return one(b[0]);
+        if (b["self"].numel() == SymInt(0)) return one(b["self"]);
         std::vector<Tensor> inside;
-        for (const Tensor& t : b.tensors(2)) inside.push_back(t ? Tensor(mul(t, b[1])) : none);
-        return index_put(b[0], inside, where(b[1], b[3], zeros(Sizes{}, b[3])), true);
+        for (const Tensor& t : b.tensors("indices")) inside.push_back(t ? Tensor(mul(t, b["mask"])) : none);
+        return index_put(b["self"], inside, where(b["mask"], b["values"], zeros(Sizes{}, b["values"])), true);
       },
   });
 }

@@ -1,6 +1,6 @@
 // Reading and writing at places that tensors name.
 #pragma once
-#include "tenon/ops/op_def.h"
+#include "tenon/rules/op_def.h"
 
 namespace tenon {
 

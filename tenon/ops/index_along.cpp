@@ -4,7 +4,7 @@
 #include "tenon/ops/create.h"
 #include "tenon/ops/index.h"
 #include "tenon/ops/reduce.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/view.h"
 
 namespace tenon {
@@ -130,99 +130,97 @@ void register_index_along(Registry& ops) {
       .schema = "index_select(Tensor self, int dim, Tensor index) -> Tensor",
       .meta = index_select_meta,
       .lower = lower_index_select,
-      .vjp = [](Vjp& v) -> Grads {
-        return {index_add(zeros(v[0].sizes(), v.grad(0)), v.arg(1), v[2], v.grad(0))};
-      },
+      .vjp = {{"self", [](Vjp& v) { return index_add(zeros(v["self"].sizes(), v.grad()), v.arg("dim"), v["index"], v.grad()); }}},
   });
   ops.add({
       .schema = "index_select_backward(Tensor grad, SymInt[] self_sizes, int dim, Tensor index) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return index_add(zeros(b.ints(1), b[0]), b.arg(2), b[3], b[0]); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return index_add(zeros(b.ints("self_sizes"), b["grad"]), b.arg("dim"), b["index"], b["grad"]); },
   });
   ops.add(index_add, {
       .schema = "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
       .meta = indexed_meta,
       .lower = [](Lower& l) { lower_indexed(l, Mode::add, 4); },
-      .vjp = [](Vjp& v) -> Grads {
+      .vjp = {{"self, dim, index, source, alpha", [](Vjp& v) -> Grads {
         Grad source;
-        if (v.needs(3)) {
-          Tensor g = index_select(v.grad(0), v.arg(1), v[2]);
-          if (v[3].rank() < g.rank()) g = view(g, v[3].sizes());
-          source = v.number(4) == 1 ? g : Tensor(mul(g, v.arg(4)));
+        if (v.needs("source")) {
+          Tensor g = index_select(v.grad(0), v.arg("dim"), v["index"]);
+          if (v["source"].rank() < g.rank()) g = view(g, v["source"].sizes());
+          source = v.number("alpha") == 1 ? g : Tensor(mul(g, v.arg("alpha")));
         }
         return {v.grad(0), {}, {}, source};
-      },
+      }}},
   });
   ops.add({
       .schema = "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
       .meta = indexed_meta,
       .lower = [](Lower& l) { lower_indexed(l, Mode::set, -1); },
-      .vjp = [](Vjp& v) -> Grads {
+      .vjp = {{"self, dim, index, source", [](Vjp& v) -> Grads {
         Tensor g = v.grad(0);
         Grad source;
-        if (v.needs(3)) {
-          Tensor own = index_select(g, v.arg(1), v[2]);
-          source = v[3].rank() < own.rank() ? Tensor(view(own, v[3].sizes())) : own;
+        if (v.needs("source")) {
+          Tensor own = index_select(g, v.arg("dim"), v["index"]);
+          source = v["source"].rank() < own.rank() ? Tensor(view(own, v["source"].sizes())) : own;
         }
-        return {v.needs(0) ? Grad(index_fill(g, v.arg(1), v[2], 0)) : Grad(), {}, {}, source};
-      },
+        return {v.needs("self") ? Grad(index_fill(g, v.arg("dim"), v["index"], 0)) : Grad(), {}, {}, source};
+      }}},
   });
   ops.add(index_fill, {
       .schema = "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
       .meta = kept_meta,
       .lower = lower_index_fill,
-      .vjp = [](Vjp& v) -> Grads { return {index_fill(v.grad(0), v.arg(1), v[2], 0)}; },
+      .vjp = {{"self", [](Vjp& v) { return index_fill(v.grad(), v.arg("dim"), v["index"], 0); }}},
   });
   ops.add({
       .schema = "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
       .meta =
           [](MetaCall& m) {
-            m.require(m.meta(3).rank() == 0, "expected a value of 0 dimensions, got ", m.meta(3));
+            m.require(m.meta("value").rank() == 0, "expected a value of 0 dimensions, got ", m.meta("value"));
             return kept_meta(m);
           },
       .lower = lower_index_fill,
-      .vjp = [](Vjp& v) -> Grads {
+      .vjp = {{"self, dim, index, value", [](Vjp& v) -> Grads {
         Tensor g = v.grad(0);
-        return {v.needs(0) ? Grad(index_fill(g, v.arg(1), v[2], 0)) : Grad(),
+        return {v.needs("self") ? Grad(index_fill(g, v.arg("dim"), v["index"], 0)) : Grad(),
                 {},
                 {},
-                v.needs(3)
-                    ? Grad(sum(where(ne(index_fill(zeros_like(g), v.arg(1), v[2], 1), 0), g, 0.0), Sizes{}))
+                v.needs("value")
+                    ? Grad(sum(where(ne(index_fill(zeros_like(g), v.arg("dim"), v["index"], 1), 0), g, 0.0), Sizes{}))
                     : Grad()};  // a place named twice counts once
-      },
+      }}},
   });
   ops.add({
       .schema = "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool "
                 "include_self=True) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
-            Tensor source = b[3], index = b[2];
+            Tensor source = b["source"], index = b["index"];
             Sizes sizes(source.rank(), SymInt(1));
-            if (!sizes.empty()) sizes[b.dim(1, source.rank())] = index.numel();
-            return scatter_reduce(b[0], b.arg(1), expand(reshape(index, sizes), source.sizes()), source, b.arg(4),
-                                  kw("include_self", b.arg(5)));
+            if (!sizes.empty()) sizes[b.dim("dim", source.rank())] = index.numel();
+            return scatter_reduce(b["self"], b.arg("dim"), expand(reshape(index, sizes), source.sizes()), source, b.arg("reduce"),
+                                  kw("include_self", b.arg("include_self")));
           },
   });
   ops.add(take, {
       .schema = "take(Tensor self, Tensor index) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
-        m.require(m.meta(1).dtype == DType::i64, "expected i64 indices, got ", m.meta(1));
-        return like(m.meta(0), m.meta(1).sizes);
+        m.require(m.meta("index").dtype == DType::i64, "expected i64 indices, got ", m.meta("index"));
+        return like(m.meta("self"), m.meta("index").sizes);
       },
       .lower =
           [](Lower& l) {
-            Sizes sizes = l[0].sizes();
+            Sizes sizes = l["self"].sizes();
             l.tensor([&](const Index& i) {
-              return l[0].at(unravelled(l, wrapped(l, l[1].at(i), count(sizes)), sizes));
+              return l["self"].at(unravelled(l, wrapped(l, l["index"].at(i), count(sizes)), sizes));
             });
           },
-      .vjp = [](Vjp& v) -> Grads { return {put(zeros(v[0].sizes(), v.grad(0)), v[1], v.grad(0), true)}; },
+      .vjp = {{"self", [](Vjp& v) { return put(zeros(v["self"].sizes(), v.grad()), v["index"], v.grad(), true); }}},
   });
   ops.add(put, {
       .schema = "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta &self = m.meta(0), &index = m.meta(1), &source = m.meta(2);
+        const TensorMeta &self = m.meta("self"), &index = m.meta("index"), &source = m.meta("source");
         m.require(index.dtype == DType::i64, "expected i64 indices, got ", index);
         m.require(source.dtype == self.dtype, "expected a source of the dtype of ", self, ", got ", source);
         SymInt a = count(index.sizes), b = count(source.sizes);
@@ -235,22 +233,22 @@ void register_index_along(Registry& ops) {
       .lower =
           [](Lower& l) {
             WideResult wide(l, l.out());
-            l.copy(l[0], wide.target);
-            Sizes sizes = l.out().sizes(), from = l[2].sizes();
-            l.stage(Sizes(l[1].sizes()), [&](const Index& i) {
+            l.copy(l["self"], wide.target);
+            Sizes sizes = l.out().sizes(), from = l["source"].sizes();
+            l.stage(Sizes(l["index"].sizes()), [&](const Index& i) {
               Expr flat = l.extent(0);
-              for (size_t d = 0; d < i.size(); ++d) flat = flat * l.extent(l[1].size(d)) + i[d];
-              Index to = unravelled(l, wrapped(l, l[1].at(i), count(sizes)), sizes);
-              l.store(wide.target, to, l[2].at(unravelled(l, flat, from)), l.flag(3) ? Mode::add : Mode::set);
+              for (size_t d = 0; d < i.size(); ++d) flat = flat * l.extent(l["index"].size(d)) + i[d];
+              Index to = unravelled(l, wrapped(l, l["index"].at(i), count(sizes)), sizes);
+              l.store(wide.target, to, l["source"].at(unravelled(l, flat, from)), l.flag("accumulate") ? Mode::add : Mode::set);
             });
             wide.finish();
           },
-      .vjp = [](Vjp& v) -> Grads {
+      .vjp = {{"self, index, source, accumulate", [](Vjp& v) -> Grads {
         Tensor g = v.grad(0);
         Grad self;
-        if (v.needs(0)) self = v.flag(3) ? Grad(g) : Grad(put(g, v[1], zeros(v[2].sizes(), g), false));
-        return {self, {}, v.needs(2) ? Grad(reshape(take(g, v[1]), v[2].sizes())) : Grad()};
-      },
+        if (v.needs("self")) self = v.flag("accumulate") ? Grad(g) : Grad(put(g, v["index"], zeros(v["source"].sizes(), g), false));
+        return {self, {}, v.needs("source") ? Grad(reshape(take(g, v["index"]), v["source"].sizes())) : Grad()};
+      }}},
   });
 }
 

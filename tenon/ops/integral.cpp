@@ -2,7 +2,7 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/create.h"
 #include "tenon/ops/reduce.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/scan.h"
 #include "tenon/ops/view.h"
 
@@ -61,41 +61,41 @@ Results even_trapezoid(Build& b) {
 void register_integral(Registry& ops) {
   ops.add({
       .schema = "trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = trapezoid,
   });
   ops.add({
       .schema = "trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = even_trapezoid,
   });
   ops.add({
       .schema = "trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = trapezoid,
   });
   ops.add({
       .schema = "trapz.dx(Tensor y, *, float dx=1., int dim=-1) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = even_trapezoid,
   });
   ops.add({
       .schema = "cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
         require_numbers(b);
-        int64_t dim = b.constant(2);
-        Tensor heights = earlier(b[0], dim) + later(b[0], dim);
-        return cumsum(widths(b, b[1], b[0], dim) * heights / 2.0, dim);
+        int64_t dim = b.constant("dim");
+        Tensor heights = earlier(b["y"], dim) + later(b["y"], dim);
+        return cumsum(widths(b, b["x"], b["y"], dim) * heights / 2.0, dim);
       },
   });
   ops.add({
       .schema = "cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
         require_numbers(b);
-        int64_t dim = b.constant(2);
-        return cumsum((earlier(b[0], dim) + later(b[0], dim)) * (b.number(1) / 2), dim);
+        int64_t dim = b.constant("dim");
+        return cumsum((earlier(b["y"], dim) + later(b["y"], dim)) * (b.number("dx") / 2), dim);
       },
   });
 }

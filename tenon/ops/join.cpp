@@ -1,8 +1,8 @@
 // Tensors put together: cat, stack and their kin.
 #include "tenon/ops/create.h"
-#include "tenon/ops/infer.h"
-#include "tenon/ops/layout.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/infer.h"
+#include "tenon/rules/memory_format.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/view.h"
 
@@ -133,20 +133,20 @@ void register_join(Registry& ops) {
       .schema = "cat(Tensor[] tensors, int dim=0) -> Tensor",
       .meta = cat_meta,
       .lower = lower_cat,
-      .vjp = cat_vjp,
+      .vjp = {{"tensors, dim", cat_vjp}},
   });
   ops.alias(cat, {"concat", "concatenate"});
   ops.add(stack, {
       .schema = "stack(Tensor[] tensors, int dim=0) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return one(stacked(b.tensors(0), b.constant(1), b)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return one(stacked(b.tensors("tensors"), b.constant("dim"), b)); },
   });
   ops.add({
       .schema = "hstack(Tensor[] tensors) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
-            std::vector<Tensor> tensors = b.tensors(0);
+            std::vector<Tensor> tensors = b.tensors("tensors");
             b.require(!tensors.empty(), "expected at least one tensor, got an empty list");
             return one(all_at_least(tensors, 1, tensors[0].rank() <= 1 ? 0 : 1));
           },
@@ -154,33 +154,33 @@ void register_join(Registry& ops) {
   Handle vstack;
   ops.add(vstack, {
       .schema = "vstack(Tensor[] tensors) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return one(all_at_least(b.tensors(0), 2, 0)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return one(all_at_least(b.tensors("tensors"), 2, 0)); },
   });
   ops.alias(vstack, {"row_stack"});
   ops.add({
       .schema = "dstack(Tensor[] tensors) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return one(all_at_least(b.tensors(0), 3, 2)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return one(all_at_least(b.tensors("tensors"), 3, 2)); },
   });
   ops.add({
       .schema = "column_stack(Tensor[] tensors) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
             std::vector<Tensor> columns;
-            for (const Tensor& t : b.tensors(0))
+            for (const Tensor& t : b.tensors("tensors"))
               columns.push_back(t.rank() <= 1 ? Tensor(reshape(t, Sizes{t.numel(), 1})) : t);
             return cat(columns, 1);
           },
   });
   ops.add({
       .schema = "block_diag(Tensor[] tensors) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
         std::vector<Tensor> blocks;
         SymInt columns = 0, before = 0;
-        for (const Tensor& t : b.tensors(0)) {
+        for (const Tensor& t : b.tensors("tensors")) {
           b.require(t.rank() <= 2, "expected tensors of at most 2 dimensions, got ", t.meta());
           blocks.push_back(at_least(t, 2));
           columns = columns + blocks.back().size(1);
@@ -196,11 +196,11 @@ void register_join(Registry& ops) {
   });
 #define TENON_AT_LEAST(n)                                                        \
   ops.add({.schema = "atleast_" #n "d(Tensor self) -> Tensor",                   \
-           .kind = Kind::composite,                                              \
+           .kind = OpKind::composite,                                              \
            .traits = {.may_alias = true},                                        \
            .decompose = [](Build& b) { return one(at_least(b[0], n)); }});       \
   ops.add({.schema = "atleast_" #n "d.Sequence(Tensor[] tensors) -> Tensor[]",   \
-           .kind = Kind::composite,                                              \
+           .kind = OpKind::composite,                                              \
            .traits = {.may_alias = true},                                        \
            .decompose = [](Build& b) {                                           \
              std::vector<Tensor> out;                                            \

@@ -7,10 +7,10 @@
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
 #include "tenon/ops/fill.h"
-#include "tenon/ops/infer.h"
+#include "tenon/rules/infer.h"
 #include "tenon/ops/matmul.h"
 #include "tenon/ops/reduce.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
 #include "tenon/templates/matrix.h"
 
@@ -266,82 +266,82 @@ void register_linalg(Registry& ops) {
       .schema = "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
       .meta = [](MetaCall& m) -> Metas {
         require_matrix(m, 0, true);
-        return {matrix_meta(m.meta(0), m.meta(0).sizes), like(m.meta(0), batch_of(m.meta(0).sizes), DType::i32)};
+        return {matrix_meta(m.meta("self"), m.meta("self").sizes), like(m.meta("self"), batch_of(m.meta("self").sizes), DType::i32)};
       },
-      .vjp = [](Vjp& v) -> Grads { return {cholesky_gradient(v.grad(0), v.out(0), v.flag(1))}; },
+      .vjp = {{"self", [](Vjp& v) { return cholesky_gradient(v.grad(), v.out(), v.flag("upper")); }}},
       .kernel = factor_cholesky,
   });
   ops.add({
       .schema = "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return one(cholesky_ex(b[0], kw("upper", b.arg(1)), kw("check_errors", true))[0]); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return one(cholesky_ex(b["self"], kw("upper", b.arg("upper")), kw("check_errors", true))[0]); },
   });
   ops.add(cholesky_solve, {
       .schema = "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return solved_by_cholesky(b, b[0], b[1], b.flag(2)); },
-      .vjp = [](Vjp& v) -> Grads {   // of the factor: not only of its triangle, as in PyTorch
-        Tensor b = cholesky_solve(v.grad(0), v[1], v.arg(2)), both = matmul(b, turned(v.out(0)));
-        return {b, factor_gradient(both + turned(both), v[1], v.flag(2))};
-      },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return solved_by_cholesky(b, b["self"], b["input2"], b.flag("upper")); },
+      .vjp = {{"self, input2, upper", [](Vjp& v) -> Grads {   // of the factor: not only of its triangle, as in PyTorch
+        Tensor b = cholesky_solve(v.grad(0), v["input2"], v.arg("upper")), both = matmul(b, turned(v.out(0)));
+        return {b, factor_gradient(both + turned(both), v["input2"], v.flag("upper"))};
+      }}},
   });
   ops.add({
       .schema = "_cholesky_solve_helper(Tensor self, Tensor A, bool upper) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return solved_by_cholesky(b, b[0], b[1], b.flag(2)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return solved_by_cholesky(b, b["self"], b["A"], b.flag("upper")); },
   });
   ops.add({
       .schema = "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) {
         require_matrix(b, 0, true);
-        return solved_by_cholesky(b, unit_matrix(b[0], b[0].size(-1), b[0].size(-1)), b[0], b.flag(1));
+        return solved_by_cholesky(b, unit_matrix(b["self"], b["self"].size(-1), b["self"].size(-1)), b["self"], b.flag("upper"));
       },
-      .vjp = [](Vjp& v) -> Grads {
+      .vjp = {{"self, upper", [](Vjp& v) -> Grads {
         Tensor g = v.grad(0), x = v.out(0);
-        return {factor_gradient(matmul(x, matmul(g + turned(g), x)), v[0], v.flag(1))};
-      },
+        return {factor_gradient(matmul(x, matmul(g + turned(g), x)), v["self"], v.flag("upper"))};
+      }}},
   });
   ops.add(linalg_inv_ex, {
       .schema = "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
       .meta = [](MetaCall& m) -> Metas {
         require_matrix(m, 0, true);
-        return {matrix_meta(m.meta(0), m.meta(0).sizes), like(m.meta(0), batch_of(m.meta(0).sizes), DType::i32)};
+        return {matrix_meta(m.meta("A"), m.meta("A").sizes), like(m.meta("A"), batch_of(m.meta("A").sizes), DType::i32)};
       },
-      .vjp = [](Vjp& v) -> Grads {
+      .vjp = {{"A, check_errors", [](Vjp& v) -> Grads {
         Tensor back = turned(v.out(0));
         return {neg(matmul(back, matmul(v.grad(0), back)))};
-      },
+      }}},
       .kernel = invert,
   });
   for (const char* schema : {"linalg_inv(Tensor A) -> Tensor", "inverse(Tensor self) -> Tensor"})
     ops.add({
         .schema = schema,
-        .kind = Kind::composite,
+        .kind = OpKind::composite,
         .decompose = [](Build& b) { return one(linalg_inv_ex(b[0], kw("check_errors", true))[0]); },
     });
   ops.add(determinant, {
       .schema = "_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)",
       .meta = [](MetaCall& m) { return determinant_meta(m, false); },
-      .vjp = [](Vjp& v) -> Grads { return {spread_inverse(v[0], v.out(1), v.out(2), v.grad(0) * v.out(0), true)}; },
+      .vjp = {{"A", [](Vjp& v) { return spread_inverse(v["A"], v.out(1), v.out(2), v.grad() * v.out(), true); }}},
       .kernel = [](ArgsView& call) { return find_determinant(call, false); },
   });
   for (const char* schema : {"linalg_det(Tensor A) -> Tensor", "det(Tensor self) -> Tensor"})
     ops.add({
         .schema = schema,
-        .kind = Kind::composite,
+        .kind = OpKind::composite,
         .decompose = [](Build& b) { return one(determinant(b[0])[0]); },
     });
   ops.add(sign_and_log, {
       .schema = "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
       .meta = [](MetaCall& m) { return determinant_meta(m, true); },
-      .vjp = [](Vjp& v) -> Grads { return {v.grad(1) ? Grad(spread_inverse(v[0], v.out(2), v.out(3), v.grad(1), false)) : Grad()}; },
+      .vjp = {{"A", [](Vjp& v) { return v.grad(1) ? Grad(spread_inverse(v["A"], v.out(2), v.out(3), v.grad(1), false)) : Grad(); }}},
       .kernel = [](ArgsView& call) { return find_determinant(call, true); },
   });
   for (const char* schema : {"linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", "slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)"})
     ops.add({
         .schema = schema,
-        .kind = Kind::composite,
+        .kind = OpKind::composite,
         .decompose = [](Build& b) -> Results {
           Results all = sign_and_log(b[0]);
           return {{CallArg(all[0]), CallArg(all[1])}};
@@ -349,47 +349,47 @@ void register_linalg(Registry& ops) {
     });
   ops.add({
       .schema = "logdet(Tensor self) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        Results all = sign_and_log(b[0]);
+        Results all = sign_and_log(b["self"]);
         return where(lt(all[0], 0.0), std::numeric_limits<double>::quiet_NaN(), all[1]);
       },
   });
   ops.add(solve_with_factors, {
       .schema = "_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)",
       .meta = solve_meta,
-      .vjp = solve_gradient,
+      .vjp = {{"A, B, left, check_errors", solve_gradient}},
       .kernel = solve,
   });
   ops.add(linalg_solve_ex, {
       .schema = "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        Results all = solve_with_factors(b[0], b[1], kw("left", b.arg(2)), kw("check_errors", b.arg(3)));
+        Results all = solve_with_factors(b["A"], b["B"], kw("left", b.arg("left")), kw("check_errors", b.arg("check_errors")));
         return {{CallArg(all[0]), CallArg(all[3])}};
       },
   });
   ops.add({
       .schema = "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return one(solve_with_factors(b[0], b[1], kw("left", b.arg(2)), kw("check_errors", true))[0]); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return one(solve_with_factors(b["A"], b["B"], kw("left", b.arg("left")), kw("check_errors", true))[0]); },
   });
   ops.add(linalg_solve_triangular, {
       .schema = "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
       .meta = triangle_meta,
-      .vjp = triangle_gradient,
+      .vjp = {{"self, B, upper, left, unitriangular", triangle_gradient}},
       .kernel = solve_triangle,
   });
   ops.add({
       .schema = "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor "
                 "cloned_coefficient)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
         require_matrix(b, 0);
         require_matrix(b, 1, true);
-        bool upper = b.flag(2), back = b.flag(3);
-        Tensor x = linalg_solve_triangular(back ? turned(b[1]) : b[1], b[0], kw("upper", upper != back), kw("unitriangular", b.arg(4)));
-        Tensor wide = expand(b[1], joined(batch_of(x.sizes()), {b[1].size(-2), b[1].size(-1)}));
+        bool upper = b.flag("upper"), back = b.flag("transpose");
+        Tensor x = linalg_solve_triangular(back ? turned(b["A"]) : b["A"], b["self"], kw("upper", upper != back), kw("unitriangular", b.arg("unitriangular")));
+        Tensor wide = expand(b["A"], joined(batch_of(x.sizes()), {b["A"].size(-2), b["A"].size(-1)}));
         return {{CallArg(x), CallArg(column_major_copy(wide))}};
       },
   });
@@ -397,13 +397,13 @@ void register_linalg(Registry& ops) {
       .schema = "_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()",
       .traits = {.asserts = true},
       .meta = [](MetaCall& m) -> Metas {
-        m.require(m.meta(0).dtype == DType::i32, "info: expected i32, got ", m.meta(0));
+        m.require(m.meta("info").dtype == DType::i32, "info: expected i32, got ", m.meta("info"));
         return {};
       },
       .kernel = [](ArgsView& call) -> CallResults {
         std::vector<int64_t> info = elements<int64_t>(call[0]);
         for (size_t i = 0; i < info.size(); ++i)
-          call.require(info[i] == 0, quoted(call.string(1)), " failed for matrix ", i, " of the batch with error ", info[i]);
+          call.require(info[i] == 0, quoted(call.string("api_name")), " failed for matrix ", i, " of the batch with error ", info[i]);
         return {};
       },
   });

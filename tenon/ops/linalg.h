@@ -1,7 +1,7 @@
 // Matrices in the last two dimensions, the ones before them a batch. Numbers come from tenon/templates/matrix.h.
 #pragma once
-#include "tenon/ops/op_def.h"
-#include "tenon/ops/plain.h"
+#include "tenon/rules/op_def.h"
+#include "tenon/ops/elements.h"
 #include "tenon/ops/view.h"
 
 namespace tenon {

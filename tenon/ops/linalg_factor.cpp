@@ -2,11 +2,11 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/create.h"
 #include "tenon/ops/fill.h"
-#include "tenon/ops/infer.h"
-#include "tenon/ops/known.h"
+#include "tenon/rules/infer.h"
+#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/linalg.h"
 #include "tenon/ops/matmul.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
 #include "tenon/templates/matrix.h"
 
@@ -203,13 +203,13 @@ Grads qr_gradient(Vjp& v) {
   QrMode mode = qr_mode(v);
   SymInt m = v[0].size(-2), n = v[0].size(-1);
   v.require(mode != QrMode::r, "mode r has no gradient: Q is needed for it; use reduced");
-  v.require(mode != QrMode::complete || !surely(sym::gt(m, n)), "mode complete has no gradient where there are more rows than columns");
+  v.require(mode != QrMode::complete || !statically_true(sym::gt(m, n)), "mode complete has no gradient where there are more rows than columns");
   Tensor q = v.out(0), r = v.out(1), of_q = v.grad(0), of_r = v.grad(1);
   if (!of_q && !of_r) return {};
   if (!of_q) of_q = zeros_like(q);
   if (!of_r) of_r = zeros_like(r);
   Tensor behind;
-  if (surely(sym::lt(m, n))) {
+  if (statically_true(sym::lt(m, n))) {
     Tensor more = narrow(r, -1, m, n - m), of_more = narrow(of_r, -1, m, n - m);
     behind = matmul(q, of_more);
     of_q = of_q + Tensor(matmul(matmul(q, more), turned(of_more)));
@@ -227,7 +227,7 @@ SymInt require_reflectors(const ArgsView& m, size_t a_at, size_t tau_at) {
   require_matrix(m, a_at);
   const TensorMeta &a = m.meta(a_at), &tau = m.meta(tau_at);
   m.require(tau.dtype == a.dtype && tau.rank() + 1 == a.rank() && batch_of(tau.sizes, 1) == batch_of(a.sizes) &&
-                !surely(sym::gt(tau.sizes.back(), columns_of(a))) && !surely(sym::gt(tau.sizes.back(), rows_of(a))),
+                !statically_true(sym::gt(tau.sizes.back(), columns_of(a))) && !statically_true(sym::gt(tau.sizes.back(), rows_of(a))),
             "tau: expected a number for each reflector of ", a, ", got ", tau);
   return tau.sizes.back();
 }
@@ -235,7 +235,7 @@ SymInt require_reflectors(const ArgsView& m, size_t a_at, size_t tau_at) {
 Metas product_meta(MetaCall& m) {
   require_reflectors(m, 0, 1);
   const TensorMeta& a = m.meta(0);
-  m.require(!surely(sym::gt(columns_of(a), rows_of(a))), "expected at least as many rows as columns, got ", a);
+  m.require(!statically_true(sym::gt(columns_of(a), rows_of(a))), "expected at least as many rows as columns, got ", a);
   return matrix_meta(a, a.sizes);
 }
 
@@ -297,29 +297,29 @@ void register_linalg_factor(Registry& ops) {
   ops.add(lu_factor_ex, {
       .schema = "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)",
       .meta = [](MetaCall& m) { return lu_meta(m, 1); },
-      .vjp = factor_gradient,
+      .vjp = {{"A, pivot, check_errors", factor_gradient}},
       .kernel = [](ArgsView& call) { return factor(call, 2); },
   });
   ops.add({
       .schema = "linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        Results all = lu_factor_ex(b[0], kw("pivot", b.arg(1)), kw("check_errors", true));
+        Results all = lu_factor_ex(b["A"], kw("pivot", b.arg("pivot")), kw("check_errors", true));
         return {{CallArg(all[0]), CallArg(all[1])}};
       },
   });
   ops.add({
       .schema = "_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return lu_factor_ex(b[0], kw("pivot", b.arg(1)), kw("check_errors", b.arg(2))); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return lu_factor_ex(b["self"], kw("pivot", b.arg("pivot")), kw("check_errors", b.arg("check_errors"))); },
   });
   ops.add({
       .schema = "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
       .meta = [](MetaCall& m) {
         lu_meta(m, 1);
-        return unpacked_meta(m.meta(0), true, true);
+        return unpacked_meta(m.meta("A"), true, true);
       },
-      .vjp = [](Vjp& v) -> Grads { return {lu_gradient(v.out(0), v.out(1), v.out(2), v.grad(1), v.grad(2))}; },
+      .vjp = {{"A", [](Vjp& v) { return lu_gradient(v.out(), v.out(1), v.out(2), v.grad(1), v.grad(2)); }}},
       .kernel = [](ArgsView& call) {
         std::vector<TensorMeta> metas = own_metas(call);
         Lu f(call[0]);
@@ -330,47 +330,47 @@ void register_linalg_factor(Registry& ops) {
       .schema = "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)",
       .meta = [](MetaCall& m) {
         require_matrix(m, 0);
-        const TensorMeta& a = m.meta(0);
+        const TensorMeta& a = m.meta("LU_data");
         Sizes sizes = joined(batch_of(a.sizes), {smaller(rows_of(a), columns_of(a))});
-        m.require(!m.flag(3) || (m.meta(1).dtype == DType::i32 && m.meta(1).sizes == sizes), "LU_pivots: expected ", make_meta(DType::i32, sizes), ", got ", m.meta(1));
-        return unpacked_meta(a, m.flag(2), m.flag(3));
+        m.require(!m.flag("unpack_pivots") || (m.meta("LU_pivots").dtype == DType::i32 && m.meta("LU_pivots").sizes == sizes), "LU_pivots: expected ", make_meta(DType::i32, sizes), ", got ", m.meta("LU_pivots"));
+        return unpacked_meta(a, m.flag("unpack_data"), m.flag("unpack_pivots"));
       },
-      .vjp = [](Vjp& v) -> Grads {
-        SymInt m = v[0].size(-2), n = v[0].size(-1), k = smaller(m, n);
+      .vjp = {{"LU_data, LU_pivots, unpack_data, unpack_pivots", [](Vjp& v) -> Grads {
+        SymInt m = v["LU_data"].size(-2), n = v["LU_data"].size(-1), k = smaller(m, n);
         Tensor l = v.grad(1) ? Tensor(tril(v.grad(1), -1)) : Tensor(), u = v.grad(2) ? Tensor(triu(v.grad(2))) : Tensor();
         if (l && !(k == n)) l = constant_pad_nd(l, Sizes{0, n - k}, 0.0);
         if (u && !(k == m)) u = constant_pad_nd(u, Sizes{0, 0, 0, m - k}, 0.0);
         return {l && u ? l + u : l ? l : u};
-      },
+      }}},
       .kernel = [](ArgsView& call) {
         std::vector<TensorMeta> metas = own_metas(call);
         Matrices lu(call[0]);
-        std::vector<int64_t> pivots = call.flag(3) ? elements<int64_t>(call[1]) : std::vector<int64_t>();
-        return unpacked(call, metas, lu, pivots, call.flag(2), call.flag(3));
+        std::vector<int64_t> pivots = call.flag("unpack_pivots") ? elements<int64_t>(call[1]) : std::vector<int64_t>();
+        return unpacked(call, metas, lu, pivots, call.flag("unpack_data"), call.flag("unpack_pivots"));
       },
   });
   ops.add(linalg_lu_solve, {
       .schema = "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
       .meta = lu_solve_meta,
-      .vjp = lu_solve_gradient,
+      .vjp = {{"LU, pivots, B, left, adjoint", lu_solve_gradient}},
       .kernel = solve_by_lu,
   });
   ops.add({
       .schema = "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return linalg_lu_solve(b[1], b[2], b[0]); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return linalg_lu_solve(b["LU_data"], b["LU_pivots"], b["self"]); },
   });
   ops.add({
       .schema = "linalg_qr(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)",
       .meta = qr_meta,
-      .vjp = qr_gradient,
+      .vjp = {{"A, mode", qr_gradient}},
       .kernel = qr,
   });
   ops.add({
       .schema = "geqrf(Tensor self) -> (Tensor a, Tensor tau)",
       .meta = [](MetaCall& m) -> Metas {
         require_matrix(m, 0);
-        const TensorMeta& a = m.meta(0);
+        const TensorMeta& a = m.meta("self");
         return {matrix_meta(a, a.sizes), like(a, joined(batch_of(a.sizes), {smaller(rows_of(a), columns_of(a))}))};
       },
       .kernel = [](ArgsView& call) -> CallResults {
@@ -390,16 +390,16 @@ void register_linalg_factor(Registry& ops) {
   });
   ops.add({
       .schema = "orgqr(Tensor self, Tensor input2) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return householder_product(b[0], b[1]); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return householder_product(b["self"], b["input2"]); },
   });
   ops.add({
       .schema = "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
       .meta = applied_meta,
       .for_grad = [](Build& b) -> Results {
         require_reflectors(b, 0, 1);
-        bool left = b.flag(3), back = b.flag(4) != !left;
-        Tensor out = step_by_step(b, b[0], b[1], left ? b[2] : turned(b[2]), back);
+        bool left = b.flag("left"), back = b.flag("transpose") != !left;
+        Tensor out = step_by_step(b, b["self"], b["input2"], left ? b["input3"] : turned(b["input3"]), back);
         return one(column_major_copy(left ? out : turned(out)));
       },
       .kernel = apply,

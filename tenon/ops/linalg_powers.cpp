@@ -4,7 +4,7 @@
 #include "tenon/ops/create.h"
 #include "tenon/ops/linalg.h"
 #include "tenon/ops/matmul.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/scan.h"
 #include "tenon/ops/shape.h"
 #include "tenon/templates/matrix.h"
@@ -93,55 +93,55 @@ Results tensor_solve(Build& b) {
 
 void register_linalg_powers(Registry& ops) {
   for (const char* schema : {"linalg_matrix_power(Tensor self, int n) -> Tensor", "matrix_power(Tensor self, int n) -> Tensor"})
-    ops.add({.schema = schema, .kind = Kind::composite, .decompose = power});
+    ops.add({.schema = schema, .kind = OpKind::composite, .decompose = power});
   ops.add(matrix_exp, {
       .schema = "linalg_matrix_exp(Tensor self) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
-        require_square(m, m.meta(0));
-        m.require(is_floating(m.meta(0).dtype), "expected floating point matrices, got ", m.meta(0));
-        return like(m.meta(0), m.meta(0).sizes);
+        require_square(m, m.meta("self"));
+        m.require(is_floating(m.meta("self").dtype), "expected floating point matrices, got ", m.meta("self"));
+        return like(m.meta("self"), m.meta("self").sizes);
       },
-      .vjp = exponential_gradient,
+      .vjp = {{"self", exponential_gradient}},
       .kernel = exponential,
   });
   ops.add({
       .schema = "matrix_exp(Tensor self) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return matrix_exp(b[0]); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return matrix_exp(b["self"]); },
   });
   ops.add({
       .schema = "linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        Tensor x = b[0];
+        Tensor x = b["x"];
         b.require(x.dtype() != DType::boolean, "expected a tensor of numbers, got ", x.meta());
         if (x.rank() == 0) x = unsqueeze(x, 0);
-        SymInt n = b.given(1) ? b.integer(1) : x.size(-1);
+        SymInt n = b.given("N") ? b.integer("N") : x.size(-1);
         b.require(!n.is_int() || n.as_int() > 1, "N: expected a number above 1, got ", n);
         return one(powers(x, n));
       },
   });
   ops.add({
       .schema = "vander(Tensor x, int? N=None, bool increasing=False) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        Tensor x = b[0];
+        Tensor x = b["x"];
         b.require(x.rank() == 1 && x.dtype() != DType::boolean, "expected numbers in 1 dimension, got ", x.meta());
-        SymInt n = b.given(1) ? b.integer(1) : x.size(0);
+        SymInt n = b.given("N") ? b.integer("N") : x.size(0);
         b.require(!n.is_int() || n.as_int() >= 0, "N: expected a number that is not negative, got ", n);
         if (n == SymInt(0)) return one(zeros(Sizes{x.size(0), 0}, is_floating(x.dtype()) ? x : to(x, DType::i64)));
         Tensor table = powers(x, n);
-        return b.flag(2) ? one(table) : flip(table, Sizes{1});
+        return b.flag("increasing") ? one(table) : flip(table, Sizes{1});
       },
   });
   ops.add({
       .schema = "linalg_tensorinv(Tensor self, int ind=2) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = tensor_inverse,
   });
   ops.add({
       .schema = "linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = tensor_solve,
   });
 }

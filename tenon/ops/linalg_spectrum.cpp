@@ -7,11 +7,11 @@
 #include "tenon/ops/create.h"
 #include "tenon/ops/distance.h"
 #include "tenon/ops/elementwise.h"
-#include "tenon/ops/known.h"
+#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/linalg.h"
 #include "tenon/ops/matmul.h"
 #include "tenon/ops/reduce.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
 #include "tenon/templates/matrix.h"
 
@@ -133,8 +133,8 @@ Grads svd_gradient(Vjp& v) {
   }
   if (of_s) inner = inner + Tensor(diag_embed(of_s));
   Tensor out = matmul(u, matmul(inner, vt));
-  if (of_u && surely(sym::gt(m, k))) out = out + Tensor(matmul((of_u - Tensor(matmul(u, seen_u))) / row, vt));
-  if (of_vt && surely(sym::gt(n, k))) out = out + Tensor(matmul(u, (of_vt - Tensor(matmul(turned(seen_v), vt))) / column));
+  if (of_u && statically_true(sym::gt(m, k))) out = out + Tensor(matmul((of_u - Tensor(matmul(u, seen_u))) / row, vt));
+  if (of_vt && statically_true(sym::gt(n, k))) out = out + Tensor(matmul(u, (of_vt - Tensor(matmul(turned(seen_v), vt))) / column));
   return {out};
 }
 
@@ -245,7 +245,7 @@ Metas least_squares_meta(MetaCall& m) {
     solution.sizes.pop_back();
     solution.strides.pop_back();
   }
-  bool over = surely(sym::gt(rows, columns)) && (driver.full_rank || driver.values);
+  bool over = statically_true(sym::gt(rows, columns)) && (driver.full_rank || driver.values);
   return {solution, over ? like(a, vector ? batch : joined(batch, {k})) : like(a, {0}), like(a, driver.ranks ? batch : Sizes{0}, DType::i64),
           driver.values ? like(a, joined(batch, {smaller(rows, columns)})) : like(a, {0})};
 }
@@ -353,7 +353,7 @@ Grads square_root_gradient(Vjp& v) {
 Results polar(Build& b) {
   require_matrix(b, 0);
   Tensor a = b[0];
-  b.require(!surely(sym::lt(a.size(-2), a.size(-1))), "expected at least as many rows as columns, got ", a.meta());
+  b.require(!statically_true(sym::lt(a.size(-2), a.size(-1))), "expected at least as many rows as columns, got ", a.meta());
   Results all = svd(a);
   Tensor h = matmul(turned(all[2]) * Tensor(unsqueeze(all[1], -2)), all[2]);
   return {{CallArg(Tensor(matmul(all[0], all[2]))), CallArg(h)}};
@@ -372,7 +372,7 @@ Grads polar_gradient(Vjp& v) {
   out = over_sums(z - turned(z), all[1], all[0]);
   if (of_h) out = out + of_h;
   out = matmul(u, out);
-  if (of_u && surely(sym::gt(u.size(-2), u.size(-1)))) {
+  if (of_u && statically_true(sym::gt(u.size(-2), u.size(-1)))) {
     Tensor beyond = of_u - Tensor(matmul(u, matmul(turned(u), of_u)));
     out = out + Tensor(matmul(Tensor(matmul(beyond, all[1])) / Tensor(unsqueeze(all[0], -2)), turned(all[1])));
   }
@@ -385,120 +385,120 @@ void register_linalg_spectrum(Registry& ops) {
   ops.add(eigh, {
       .schema = "_linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)",
       .meta = eigh_meta,
-      .vjp = eigh_gradient,
+      .vjp = {{"A, UPLO, compute_v", eigh_gradient}},
       .kernel = find_eigenvalues,
   });
   ops.add({
       .schema = "linalg_eigh(Tensor self, str UPLO=\"L\") -> (Tensor eigenvalues, Tensor eigenvectors)",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return eigh(b[0], b.arg(1), true); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return eigh(b["self"], b.arg("UPLO"), true); },
   });
   ops.add({
       .schema = "linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) { return eigenvalues(b, false); },
       .for_grad = [](Build& b) { return eigenvalues(b, true); },
   });
   ops.add(svd, {
       .schema = "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
       .meta = svd_meta,
-      .vjp = svd_gradient,
+      .vjp = {{"A, full_matrices, compute_uv, driver", svd_gradient}},
       .kernel = find_singular_values,
   });
   ops.add({
       .schema = "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return svd(b[0], b.arg(1), true, kw("driver", b.arg(2))); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return svd(b["A"], b.arg("full_matrices"), true, kw("driver", b.arg("driver"))); },
   });
   ops.add(linalg_svdvals, {
       .schema = "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) { return values_alone(b, false); },
       .for_grad = [](Build& b) { return values_alone(b, true); },
   });
   ops.add({
       .schema = "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return older_svd(b, b.flag(2)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return older_svd(b, b.flag("compute_uv")); },
       .for_grad = [](Build& b) { return older_svd(b, true); },
   });
   ops.add(pinv, {
       .schema = "linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return pseudo_inverse(b, {b.arg(1), b.arg(2)}, b.flag(3)); },
-      .vjp = pinv_gradient,
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return pseudo_inverse(b, {b.arg("atol"), b.arg("rtol")}, b.flag("hermitian")); },
+      .vjp = {{"self, atol, rtol, hermitian", pinv_gradient}},
   });
   ops.add({
       .schema = "linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return pseudo_inverse(b, {b.arg(1), b.arg(2)}, b.flag(3)); },
-      .vjp = pinv_gradient,
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return pseudo_inverse(b, {b.arg("atol"), b.arg("rtol")}, b.flag("hermitian")); },
+      .vjp = {{"self, atol, rtol, hermitian", pinv_gradient}},
   });
   ops.add({
       .schema = "linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return pseudo_inverse(b, {0.0, b.arg(1)}, b.flag(2)); },
-      .vjp = pinv_gradient,
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return pseudo_inverse(b, {0.0, b.arg("rcond")}, b.flag("hermitian")); },
+      .vjp = {{"self, rcond, hermitian", pinv_gradient}},
   });
   ops.add({
       .schema = "linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return pseudo_inverse(b, {0.0, b.arg(1)}, b.flag(2)); },
-      .vjp = pinv_gradient,
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return pseudo_inverse(b, {0.0, b.arg("rcond")}, b.flag("hermitian")); },
+      .vjp = {{"self, rcond, hermitian", pinv_gradient}},
   });
   ops.add({
       .schema = "pinverse(Tensor self, float rcond=1.0000000000000001e-15) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return pseudo_inverse(b, {0.0, b.arg(1)}, false); },
-      .vjp = pinv_gradient,
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return pseudo_inverse(b, {0.0, b.arg("rcond")}, false); },
+      .vjp = {{"self, rcond", pinv_gradient}},
   });
   ops.add({
       .schema = "linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return rank(b, {b.arg(1), 0.0}, b.flag(2)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return rank(b, {b.arg("tol"), 0.0}, b.flag("hermitian")); },
   });
   ops.add({
       .schema = "linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return rank(b, {b.arg(1), 0.0}, b.flag(2)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return rank(b, {b.arg("tol"), 0.0}, b.flag("hermitian")); },
   });
   ops.add({
       .schema = "linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return rank(b, {b.arg(1), b.arg(2)}, b.flag(3)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return rank(b, {b.arg("atol"), b.arg("rtol")}, b.flag("hermitian")); },
   });
   ops.add({
       .schema = "linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return rank(b, {b.arg(1), b.arg(2)}, b.flag(3)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return rank(b, {b.arg("atol"), b.arg("rtol")}, b.flag("hermitian")); },
   });
   ops.add({
       .schema = "linalg_matrix_sqrth(Tensor self) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = square_root,
-      .vjp = square_root_gradient,
+      .vjp = {{"self", square_root_gradient}},
   });
   ops.add({
       .schema = "linalg_polar(Tensor A) -> (Tensor U, Tensor H)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = polar,
-      .vjp = polar_gradient,
+      .vjp = {{"A", polar_gradient}},
   });
   ops.add({
       .schema = "linalg_cond(Tensor self, Scalar? p=None) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = condition,
   });
   ops.add({
       .schema = "linalg_cond.p_str(Tensor self, str p) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = condition,
   });
   ops.add({
       .schema = "linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor "
                 "singular_values)",
       .meta = least_squares_meta,
-      .vjp = least_squares_gradient,
+      .vjp = {{"self, b, rcond, driver", least_squares_gradient}},
       .kernel = least_squares,
   });
 }

@@ -1,7 +1,7 @@
 #include "tenon/ops/logic.h"
 
-#include "tenon/ops/infer.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/infer.h"
+#include "tenon/rules/registry.h"
 
 namespace tenon {
 
@@ -32,46 +32,46 @@ Expr truth(Expr x) { return cast(x, loop::Compute::boolean); }
 void register_logic(Registry& ops) {
   ops.add(logical_not, {
       .schema = "logical_not(Tensor self) -> Tensor",
-      .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return !x[0]; },
+      .kind = OpKind::pointwise,
+      .scalar = [](Expr self) { return !self; },
       .promote = Promote::to_boolean,
   });
   ops.add(logical_and, {
       .schema = "logical_and(Tensor self, Tensor other) -> Tensor",
-      .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return x[0] && x[1]; },
+      .kind = OpKind::pointwise,
+      .scalar = [](Expr self, Expr other) { return self && other; },
       .promote = Promote::to_boolean,
   });
   ops.add(logical_or, {
       .schema = "logical_or(Tensor self, Tensor other) -> Tensor",
-      .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return x[0] || x[1]; },
+      .kind = OpKind::pointwise,
+      .scalar = [](Expr self, Expr other) { return self || other; },
       .promote = Promote::to_boolean,
   });
   ops.add(logical_xor, {
       .schema = "logical_xor(Tensor self, Tensor other) -> Tensor",
-      .kind = Kind::pointwise,
-      .scalar = [](const Scalars& x) { return call(loop::Fn::logical_xor, truth(x[0]), truth(x[1])); },
+      .kind = OpKind::pointwise,
+      .scalar = [](Expr self, Expr other) { return call(loop::Fn::logical_xor, truth(self), truth(other)); },
       .promote = Promote::to_boolean,
   });
   ops.add(bitwise_not, {
       .schema = "bitwise_not(Tensor self) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .meta = bits_meta,
-      .scalar = [](const Scalars& x) -> Expr { return x[0].type() == loop::Compute::boolean ? !x[0] : call(loop::Fn::bit_not, x[0]); },
+      .scalar = [](Expr self) -> Expr { return self.type() == loop::Compute::boolean ? !self : call(loop::Fn::bit_not, self); },
   });
 
 #define TENON_BITWISE(handle, fn, dunder)                                                                                \
   ops.add(handle, {.schema = #handle ".Tensor(Tensor self, Tensor other) -> Tensor",                                     \
-                   .kind = Kind::pointwise,                                                                              \
+                   .kind = OpKind::pointwise,                                                                              \
                    .meta = bits_meta,                                                                                    \
                    .scalar = [](const Scalars& x) { return call(loop::Fn::fn, x[0], x[1]); }});                          \
   ops.add(handle##_scalar, {.schema = #handle ".Scalar(Tensor self, Scalar other) -> Tensor",                            \
-                            .kind = Kind::pointwise,                                                                     \
+                            .kind = OpKind::pointwise,                                                                     \
                             .meta = bits_meta,                                                                           \
                             .scalar = [](const Scalars& x) { return call(loop::Fn::fn, x[0], x[1]); }});                 \
   ops.add({.schema = #handle ".Scalar_Tensor(Scalar self, Tensor other) -> Tensor",                                      \
-           .kind = Kind::pointwise,                                                                                      \
+           .kind = OpKind::pointwise,                                                                                      \
            .meta = bits_meta,                                                                                            \
            .scalar = [](const Scalars& x) { return call(loop::Fn::fn, x[0], x[1]); }});                                  \
   ops.alias(handle, {dunder ".Tensor"});                                                                                 \
@@ -92,7 +92,7 @@ void register_logic(Registry& ops) {
                              name ".Scalar_Tensor(Scalar self, Tensor other) -> Tensor",                                                     \
                              dunder ".Tensor(Tensor self, Tensor other) -> Tensor", dunder ".Scalar(Tensor self, Scalar other) -> Tensor"})  \
   ops.add({.schema = schema,                                                                                                                 \
-           .kind = Kind::pointwise,                                                                                                          \
+           .kind = OpKind::pointwise,                                                                                                          \
            .meta = shift_meta,                                                                                                               \
            .scalar = [](const Scalars& x) { return call(loop::Fn::fn, x[0], x[1]); }})
   TENON_SHIFT("bitwise_left_shift", shift_left, "__lshift__");
@@ -101,19 +101,19 @@ void register_logic(Registry& ops) {
 
   ops.add(isclose, {
       .schema = "isclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
-      .kind = Kind::pointwise,
+      .kind = OpKind::pointwise,
       .meta = [](MetaCall& m) -> Metas {
-        m.require(m.meta(0).dtype == m.meta(1).dtype, "expected tensors of one dtype, got ", m.meta(0), " and ", m.meta(1));
-        m.require(m.number(2) >= 0 && m.number(3) >= 0, "rtol and atol: expected numbers that are not negative, got ", m.number(2), " and ", m.number(3));
+        m.require(m.meta("self").dtype == m.meta("other").dtype, "expected tensors of one dtype, got ", m.meta("self"), " and ", m.meta("other"));
+        m.require(m.number("rtol") >= 0 && m.number("atol") >= 0, "rtol and atol: expected numbers that are not negative, got ", m.number("rtol"), " and ", m.number("atol"));
         return pointwise_meta(m);
       },
       .scalar = [](const Scalars& x) {
-        Expr close = x[0] == x[1];
-        if (x.call.flag(4)) close = close || (loop::is_nan(x[0]) && loop::is_nan(x[1]));
-        loop::Compute type = x[0].type() == loop::Compute::f64 ? loop::Compute::f64 : loop::Compute::f32;   // integers too
-        Expr a = cast(x[0], type), b = cast(x[1], type), error = loop::abs(a - b);
+        Expr close = x["self"] == x["other"];
+        if (x.flag("equal_nan")) close = close || (loop::is_nan(x["self"]) && loop::is_nan(x["other"]));
+        loop::Compute type = x["self"].type() == loop::Compute::f64 ? loop::Compute::f64 : loop::Compute::f32;   // integers too
+        Expr a = cast(x["self"], type), b = cast(x["other"], type), error = loop::abs(a - b);
         Expr finite = !(call(loop::Fn::is_inf, error) || loop::is_nan(error));
-        return close || (finite && error <= x.call.number(3) + loop::abs(x.call.number(2) * b));
+        return close || (finite && error <= x.number("atol") + loop::abs(x.number("rtol") * b));
       },
       .promote = Promote::to_boolean,
   });

@@ -1,6 +1,6 @@
 // Operators on truth values and on bits.
 #pragma once
-#include "tenon/ops/op_def.h"
+#include "tenon/rules/op_def.h"
 
 namespace tenon {
 

@@ -6,10 +6,10 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
 #include "tenon/ops/elementwise.h"
-#include "tenon/ops/infer.h"
-#include "tenon/ops/known.h"
+#include "tenon/rules/infer.h"
+#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/reduce.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 
 namespace tenon {
 
@@ -201,13 +201,13 @@ Metas class_loss_meta(MetaCall& m, bool pictures) {
   Sizes sizes = x.sizes;
   sizes.erase(classes.dim);
   bool fits = t.rank() == sizes.size();
-  for (size_t i = 0; fits && i < sizes.size(); ++i) fits = !surely(sym::ne(sizes[i], t.sizes[i]));
+  for (size_t i = 0; fits && i < sizes.size(); ++i) fits = !statically_true(sym::ne(sizes[i], t.sizes[i]));
   // A single sample may have its class in a list of one.
-  fits = fits || (x.rank() == 1 && t.rank() == 1 && !surely(sym::ne(t.sizes[0], 1)));
+  fits = fits || (x.rank() == 1 && t.rank() == 1 && !statically_true(sym::ne(t.sizes[0], 1)));
   m.require(fits, "target: expected sizes ", sizes, " beside an input ", x, ", got ", t);
   m.require(t.dtype == DType::i64 || t.dtype == DType::u8, "target: expected classes of dtype i64, got ", t);
   if (m.given(2))
-    m.require(m.meta(2).rank() == 1 && !surely(sym::ne(m.meta(2).sizes[0], classes.classes)), "weight: expected ",
+    m.require(m.meta(2).rank() == 1 && !statically_true(sym::ne(m.meta(2).sizes[0], classes.classes)), "weight: expected ",
               classes.classes, " numbers, got ", m.meta(2));
   return {m.constant(3) == 0 ? like(x, sizes) : like(x, {}), like(x, {})};
 }
@@ -273,43 +273,39 @@ void register_loss(Registry& ops) {
       .schema = "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, "
                 "SymInt ignore_index) -> (Tensor output, Tensor "
                 "total_weight)",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = [](MetaCall& m) { return class_loss_meta(m, false); },
       .lower = lower_class_loss,
-      .vjp = [](Vjp& v) { return class_loss_rule(v, nll_loss_backward); },
+      .vjp = {{"self, target, weight, reduction, ignore_index", [](Vjp& v) { return class_loss_rule(v, nll_loss_backward); }}},
   });
   ops.add(nll_loss2d_forward, {
       .schema = "nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int "
                 "reduction, SymInt ignore_index) -> (Tensor output, Tensor "
                 "total_weight)",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = [](MetaCall& m) { return class_loss_meta(m, true); },
       .lower = lower_class_loss,
-      .vjp = [](Vjp& v) { return class_loss_rule(v, nll_loss2d_backward); },
+      .vjp = {{"self, target, weight, reduction, ignore_index", [](Vjp& v) { return class_loss_rule(v, nll_loss2d_backward); }}},
   });
   ops.add(nll_loss_backward, {
       .schema = "nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? "
                 "weight, int reduction, SymInt ignore_index, Tensor "
                 "total_weight) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return like(m.meta(1), m.meta(1).sizes); },
+      .meta = [](MetaCall& m) -> Metas { return like(m.meta("self"), m.meta("self").sizes); },
       .lower = lower_class_loss_gradient,
-      .vjp = [](Vjp& v) -> Grads {
-        return {nll_loss_forward(v.grad(0), v[2], v.arg(3), v.arg(4), v.arg(5))[0]};
-      },
+      .vjp = {{"grad_output", [](Vjp& v) { return nll_loss_forward(v.grad(), v["target"], v.arg("weight"), v.arg("reduction"), v.arg("ignore_index"))[0]; }}},
   });
   ops.add(nll_loss2d_backward, {
       .schema = "nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, "
                 "Tensor? weight, int reduction, SymInt ignore_index, Tensor "
                 "total_weight) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return like(m.meta(1), m.meta(1).sizes); },
+      .meta = [](MetaCall& m) -> Metas { return like(m.meta("self"), m.meta("self").sizes); },
       .lower = lower_class_loss_gradient,
-      .vjp = [](Vjp& v) -> Grads {
-        return {nll_loss2d_forward(v.grad(0), v[2], v.arg(3), v.arg(4), v.arg(5))[0]};
-      },
+      .vjp = {{"grad_output", [](Vjp& v) { return nll_loss2d_forward(v.grad(), v["target"], v.arg("weight"), v.arg("reduction"), v.arg("ignore_index"))[0]; }}},
   });
   ops.add(mse_loss, {
       .schema = "mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = [](MetaCall& m) { return loss_meta(m, 0b11, 2); },
       .lower =
           [](Lower& l) {
@@ -318,7 +314,7 @@ void register_loss(Registry& ops) {
               return d * d;
             });
           },
-      .vjp = [](Vjp& v) { return difference_rule(v, mse_loss_backward, 2); },
+      .vjp = {{"self, target, reduction", [](Vjp& v) { return difference_rule(v, mse_loss_backward, 2); }}},
   });
   ops.add(mse_loss_backward, {
       .schema = "mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
@@ -328,18 +324,18 @@ void register_loss(Registry& ops) {
             lower_loss_gradient(l, 0b110, 3,
                                 [](Lower&, std::span<const Expr> x) { return (x[0] - x[1]) * 2.0; });
           },
-      .for_grad = [](Build& b) { return spread_slope(b, 3, (b[1] - b[2]) * 2.0); },
+      .for_grad = [](Build& b) { return spread_slope(b, 3, (b["self"] - b["target"]) * 2.0); },
   });
   ops.add({
       .schema = "smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta =
           [](MetaCall& m) {
-            m.require(m.number(3) >= 0, "beta: expected a number that is not negative, got ", m.number(3));
+            m.require(m.number("beta") >= 0, "beta: expected a number that is not negative, got ", m.number("beta"));
             return loss_meta(m, 0b11, 2);
           },
       .lower = [](Lower& l) { lower_loss(l, 0b11, 2, smooth_l1); },
-      .vjp = [](Vjp& v) { return difference_rule(v, smooth_l1_loss_backward, 2, 3); },
+      .vjp = {{"self, target, reduction, beta", [](Vjp& v) { return difference_rule(v, smooth_l1_loss_backward, 2, 3); }}},
   });
   ops.add(smooth_l1_loss_backward, {
       .schema = "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float "
@@ -348,22 +344,22 @@ void register_loss(Registry& ops) {
       .lower = [](Lower& l) { lower_loss_gradient(l, 0b110, 3, smooth_l1_slope); },
       .for_grad =
           [](Build& b) {
-            Tensor d = b[1] - b[2];
-            double beta = b.number(4);
+            Tensor d = b["self"] - b["target"];
+            double beta = b.number("beta");
             return spread_slope(
                 b, 3, beta == 0 ? Tensor(sign(d)) : Tensor(where(ge(abs(d), beta), sign(d), d / beta)));
           },
   });
   ops.add({
       .schema = "huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta =
           [](MetaCall& m) {
-            m.require(m.number(3) > 0, "delta: expected a positive number, got ", m.number(3));
+            m.require(m.number("delta") > 0, "delta: expected a positive number, got ", m.number("delta"));
             return loss_meta(m, 0b11, 2);
           },
       .lower = [](Lower& l) { lower_loss(l, 0b11, 2, huber); },
-      .vjp = [](Vjp& v) { return difference_rule(v, huber_loss_backward, 2, 3); },
+      .vjp = {{"self, target, reduction, delta", [](Vjp& v) { return difference_rule(v, huber_loss_backward, 2, 3); }}},
   });
   ops.add(huber_loss_backward, {
       .schema = "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int "
@@ -372,26 +368,26 @@ void register_loss(Registry& ops) {
       .lower = [](Lower& l) { lower_loss_gradient(l, 0b110, 3, huber_slope); },
       .for_grad =
           [](Build& b) {
-            Tensor d = b[1] - b[2];
+            Tensor d = b["self"] - b["target"];
             return spread_slope(
-                b, 3, where(ge(abs(d), b.number(4)), Tensor(sign(d)) * b.number(4), d));
+                b, 3, where(ge(abs(d), b.number("delta")), Tensor(sign(d)) * b.number("delta"), d));
           },
   });
   ops.add({
       .schema = "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = [](MetaCall& m) { return loss_meta(m, 0b111, 3); },
       .lower = [](Lower& l) { lower_loss(l, 0b111, 3, cross_entropy); },
-      .vjp = [](Vjp& v) -> Grads {
+      .vjp = {{"self, target, weight, reduction", [](Vjp& v) -> Grads {
         Grads out(2);
-        if (v.needs(0)) out[0] = bce_backward(v.grad(0), v[0], v[1], v.arg(2), v.arg(3));
-        if (v.needs(1)) {
-          Tensor slope = (Tensor(log(1.0 - v[0])) - Tensor(log(v[0]))) * v.grad(0);
-          if (v.given(2)) slope = slope * v[2];
-          out[1] = v.constant(3) == 1 ? Tensor(div(slope, slope.numel())) : slope;
+        if (v.needs("self")) out[0] = bce_backward(v.grad(0), v["self"], v["target"], v.arg("weight"), v.arg("reduction"));
+        if (v.needs("target")) {
+          Tensor slope = (Tensor(log(1.0 - v["self"])) - Tensor(log(v["self"]))) * v.grad(0);
+          if (v.given("weight")) slope = slope * v["weight"];
+          out[1] = v.constant("reduction") == 1 ? Tensor(div(slope, slope.numel())) : slope;
         }
         return out;
-      },
+      }}},
   });
   ops.add(bce_backward, {
       .schema = "binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, "
@@ -400,39 +396,38 @@ void register_loss(Registry& ops) {
       .lower = [](Lower& l) { lower_loss_gradient(l, 0b1110, 4, cross_entropy_slope); },
       .for_grad =
           [](Build& b) {
-            Tensor variance = (1.0 - b[1]) * b[1];
-            Tensor slope = (b[1] - b[2]) / Tensor(where(gt(variance, 1e-12), variance, 1e-12));
-            return spread_slope(b, 4, b.given(3) ? slope * b[3] : slope);
+            Tensor variance = (1.0 - b["self"]) * b["self"];
+            Tensor slope = (b["self"] - b["target"]) / Tensor(where(gt(variance, 1e-12), variance, 1e-12));
+            return spread_slope(b, 4, b.given("weight") ? slope * b["weight"] : slope);
           },
   });
   ops.add({
       .schema = "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? "
                 "pos_weight=None, int reduction=1) -> "
                 "Tensor",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = [](MetaCall& m) { return loss_meta(m, 0b1111, 4); },
       .lower = [](Lower& l) { lower_loss(l, 0b1111, 4, logit_cross_entropy); },
-      .vjp = logit_cross_entropy_rule,
+      .vjp = {{"self, target, weight, pos_weight, reduction", logit_cross_entropy_rule}},
   });
   ops.add({
       .schema = "soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        return one(reduce_loss(log1p(exp(-b[0] * b[1])), b.constant(2), b));
+        return one(reduce_loss(log1p(exp(-b["self"] * b["target"])), b.constant("reduction"), b));
       },
-      .vjp = [](Vjp& v) -> Grads { return {soft_margin_loss_backward(v.grad(0), v[0], v[1], v.arg(2))}; },
+      .vjp = {{"self", [](Vjp& v) { return soft_margin_loss_backward(v.grad(), v["self"], v["target"], v.arg("reduction")); }}},
   });
   ops.add(soft_margin_loss_backward, {
       .schema =
           "soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
-            Tensor z = exp(-b[2] * b[1]);
-            return spread_slope(b, 3, -b[2] * z / (z + 1.0));
+            Tensor z = exp(-b["target"] * b["self"]);
+            return spread_slope(b, 3, -b["target"] * z / (z + 1.0));
           },
   });
-  register_loss_composite(ops);
 }
 
 }  // namespace tenon

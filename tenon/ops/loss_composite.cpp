@@ -7,11 +7,11 @@
 #include "tenon/ops/create.h"
 #include "tenon/ops/elementwise.h"
 #include "tenon/ops/index.h"
-#include "tenon/ops/infer.h"
+#include "tenon/rules/infer.h"
 #include "tenon/ops/logic.h"
 #include "tenon/ops/loss.h"
 #include "tenon/ops/reduce.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/softmax.h"
 #include "tenon/ops/statistics.h"
 #include "tenon/ops/view.h"
@@ -115,133 +115,133 @@ void register_loss_composite(Registry& ops) {
   ops.add(nll_loss, {
       .schema = "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
                 "ignore_index=-100) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return one(nll_loss_forward(b[0], b[1], b.arg(2), b.arg(3), b.arg(4))[0]); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return one(nll_loss_forward(b["self"], b["target"], b.arg("weight"), b.arg("reduction"), b.arg("ignore_index"))[0]); },
   });
   ops.add(
       nll_loss2d,
       {
           .schema = "nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
                     "ignore_index=-100) -> Tensor",
-          .kind = Kind::composite,
-          .decompose = [](Build& b) { return one(nll_loss2d_forward(b[0], b[1], b.arg(2), b.arg(3), b.arg(4))[0]); },
+          .kind = OpKind::composite,
+          .decompose = [](Build& b) { return one(nll_loss2d_forward(b["self"], b["target"], b.arg("weight"), b.arg("reduction"), b.arg("ignore_index"))[0]); },
       });
   ops.add(nll_loss_nd, {
       .schema = "nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
                 "ignore_index=-100) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return one(class_loss(b, b[0], b[1], b.arg(2), b.arg(3), b.arg(4))); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return one(class_loss(b, b["self"], b["target"], b.arg("weight"), b.arg("reduction"), b.arg("ignore_index"))); },
   });
   ops.add(cross_entropy_loss, {
       .schema = "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int "
                 "reduction=1, SymInt ignore_index=-100, float "
                 "label_smoothing=0.) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = cross_entropy,
   });
   ops.add({
       .schema = "l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return one(reduce_loss(abs(b[0] - b[1]), b.constant(2), b)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return one(reduce_loss(abs(b["self"] - b["target"]), b.constant("reduction"), b)); },
   });
   ops.add({
       .schema = "kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
-            if (b.flag(3)) return one(reduce_loss(Tensor(exp(b[1])) * (b[1] - b[0]), b.constant(2), b));
-            Tensor entropy = xlogy(b[1], b[1]);
-            return one(reduce_loss(entropy - b[1] * b[0], b.constant(2), b));
+            if (b.flag("log_target")) return one(reduce_loss(Tensor(exp(b["target"])) * (b["target"] - b["self"]), b.constant("reduction"), b));
+            Tensor entropy = xlogy(b["target"], b["target"]);
+            return one(reduce_loss(entropy - b["target"] * b["self"], b.constant("reduction"), b));
           },
   });
   ops.add({
       .schema = "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> "
                 "Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
-            Tensor x = b[0], t = b[1];
-            Tensor loss = b.flag(2) ? Tensor(exp(x)) - t * x : x - t * Tensor(log(x + b.number(4)));
-            if (b.flag(3)) {  // Stirling's formula for log(t!)
+            Tensor x = b["input"], t = b["target"];
+            Tensor loss = b.flag("log_input") ? Tensor(exp(x)) - t * x : x - t * Tensor(log(x + b.number("eps")));
+            if (b.flag("full")) {  // Stirling's formula for log(t!)
               Tensor stirling = t * Tensor(log(t)) - t + Tensor(log(t * (2 * std::numbers::pi))) * 0.5;
               loss = loss + Tensor(where(le(t, 1.0), 0.0, stirling));
             }
-            return one(reduce_loss(loss, b.constant(5), b));
+            return one(reduce_loss(loss, b.constant("reduction"), b));
           },
   });
   ops.add({
       .schema = "hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
-            Tensor x = b[0], t = b[1];
-            Tensor margin = where(ne(t, 1), at_least_zero(b.number(2) - x), 0.0), own = where(ne(t, -1), x, 0.0);
-            return one(reduce_loss(margin + own, b.constant(3), b));
+            Tensor x = b["self"], t = b["target"];
+            Tensor margin = where(ne(t, 1), at_least_zero(b.number("margin") - x), 0.0), own = where(ne(t, -1), x, 0.0);
+            return one(reduce_loss(margin + own, b.constant("reduction"), b));
           },
   });
   ops.add({
       .schema = "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> "
                 "Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
-            return one(reduce_loss(at_least_zero(-b[2] * (b[0] - b[1]) + b.number(3)), b.constant(4), b));
+            return one(reduce_loss(at_least_zero(-b["target"] * (b["input1"] - b["input2"]) + b.number("margin")), b.constant("reduction"), b));
           },
   });
   ops.add({
       .schema = "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
-            DType dtype = promote(b[0].dtype(), b[1].dtype());
-            Tensor x = to(b[0], dtype), y = to(b[1], dtype);
+            DType dtype = promote(b["x1"].dtype(), b["x2"].dtype());
+            Tensor x = to(b["x1"], dtype), y = to(b["x2"], dtype);
             if (x.rank() != y.rank() || x.sizes() != y.sizes()) {  // the dim counts from the broadcast tensors
               Sizes sizes = broadcast(x.sizes(), y.sizes(), b);
               x = expand(x, sizes);
               y = expand(y, sizes);
             }
             auto direction = [&](const Tensor& t) -> Tensor {
-              return t / Tensor(clamp_min(linalg_vector_norm(t, 2, b.arg(2), true), b.number(3)));
+              return t / Tensor(clamp_min(linalg_vector_norm(t, 2, b.arg("dim"), true), b.number("eps")));
             };
-            return one(sum(direction(x) * direction(y), b.arg(2)));
+            return one(sum(direction(x) * direction(y), b.arg("dim")));
           },
   });
   ops.add({
       .schema = "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) "
                 "-> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
-            Tensor x = b[0], y = b[1], t = b[2];
+            Tensor x = b["input1"], y = b["input2"], t = b["target"];
             int64_t dim = t.rank() == 0 ? 0 : 1;
             constexpr double eps = 1e-12;
             Tensor sizes = sqrt((sum_last(x * x, dim) + eps) * (sum_last(y * y, dim) + eps));
             Tensor cosine = sum_last(x * y, dim) / sizes;
             Tensor loss = Tensor(where(eq(t, 1), 1.0 - cosine, 0.0)) +
-                          Tensor(where(eq(t, -1), at_least_zero(cosine - b.number(3)), 0.0));
-            return one(reduce_loss(loss, b.constant(4), b));
+                          Tensor(where(eq(t, -1), at_least_zero(cosine - b.number("margin")), 0.0));
+            return one(reduce_loss(loss, b.constant("reduction"), b));
           },
   });
   ops.add(pairwise_distance, {
       .schema = "pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=9.9999999999999995e-07, bool "
                 "keepdim=False) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
-          [](Build& b) { return linalg_vector_norm(b[0] - b[1] + b.number(3), b.number(2), -1, b.arg(4)); },
+          [](Build& b) { return linalg_vector_norm(b["x1"] - b["x2"] + b.number("eps"), b.number("p"), -1, b.arg("keepdim")); },
   });
   ops.add({
       .schema =
           "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., float "
           "eps=9.9999999999999995e-07, bool swap=False, int reduction=1) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
             auto distance = [&](const Tensor& x, const Tensor& y) -> Tensor {
-              return pairwise_distance(x, y, b.arg(4), b.arg(5));
+              return pairwise_distance(x, y, b.arg("p"), b.arg("eps"));
             };
-            Tensor near = distance(b[0], b[1]), far = distance(b[0], b[2]);
-            if (b.flag(6)) far = minimum(far, distance(b[1], b[2]));
-            return one(reduce_loss(at_least_zero(near - far + b.number(3)), b.constant(7), b));
+            Tensor near = distance(b["anchor"], b["positive"]), far = distance(b["anchor"], b["negative"]);
+            if (b.flag("swap")) far = minimum(far, distance(b["positive"], b["negative"]));
+            return one(reduce_loss(at_least_zero(near - far + b.number("margin")), b.constant("reduction"), b));
           },
   });
 }

@@ -1,7 +1,7 @@
 // Margin losses over classes.
-#include "tenon/ops/known.h"
-#include "tenon/ops/op_def.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/symbolic_shapes.h"
+#include "tenon/rules/op_def.h"
+#include "tenon/rules/registry.h"
 
 namespace tenon {
 
@@ -164,51 +164,49 @@ void register_loss_margin(Registry& ops) {
   ops.add({
       .schema = "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int "
                 "reduction=1) -> Tensor",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = [](MetaCall& m) -> Metas {
-        require_samples(m, m.meta(0));
-        m.require(m.number(2) == 1 || m.number(2) == 2, "p: expected 1 or 2, got ", m.number(2));
-        TensorMeta out = like(m.meta(0), loss_sizes(m.meta(0), m.constant(5)));
-        if (m.constant(5) == 0 && m.meta(0).rank() < 2) out = like(m.meta(0), m.meta(1).sizes);
+        require_samples(m, m.meta("self"));
+        m.require(m.number("p") == 1 || m.number("p") == 2, "p: expected 1 or 2, got ", m.number("p"));
+        TensorMeta out = like(m.meta("self"), loss_sizes(m.meta("self"), m.constant("reduction")));
+        if (m.constant("reduction") == 0 && m.meta("self").rank() < 2) out = like(m.meta("self"), m.meta("target").sizes);
         return out;
       },
       .lower = lower_multi_margin,
-      .vjp = [](Vjp& v) -> Grads {
-        return {multi_margin_backward(v.grad(0), v[0], v[1], v.arg(2), v.arg(3), v.arg(4), v.arg(5))};
-      },
+      .vjp = {{"self", [](Vjp& v) { return multi_margin_backward(v.grad(), v["self"], v["target"], v.arg("p"), v.arg("margin"), v.arg("weight"), v.arg("reduction")); }}},
   });
   ops.add(multi_margin_backward, {
       .schema = "multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor "
                 "target, Scalar p, Scalar margin, Tensor? weight=None, int "
                 "reduction=1) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return like(m.meta(1), m.meta(1).sizes); },
+      .meta = [](MetaCall& m) -> Metas { return like(m.meta("self"), m.meta("self").sizes); },
       .lower = lower_multi_margin_gradient,
   });
   ops.add({
       .schema = "multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) -> Results { return one(multilabel_forward(b[0], b[1], b.arg(2))[0]); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) -> Results { return one(multilabel_forward(b["self"], b["target"], b.arg("reduction"))[0]); },
   });
   ops.add(multilabel_forward, {
       .schema = "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, "
                 "Tensor is_target)",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = [](MetaCall& m) -> Metas {
-        require_samples(m, m.meta(0));
-        m.require(m.meta(1).rank() == m.meta(0).rank(), "target: expected as many dimensions as ", m.meta(0),
-                  ", got ", m.meta(1));
-        return {like(m.meta(0), loss_sizes(m.meta(0), m.constant(2))), like(m.meta(0), m.meta(1).sizes)};
+        require_samples(m, m.meta("self"));
+        m.require(m.meta("target").rank() == m.meta("self").rank(), "target: expected as many dimensions as ", m.meta("self"),
+                  ", got ", m.meta("target"));
+        return {like(m.meta("self"), loss_sizes(m.meta("self"), m.constant("reduction"))), like(m.meta("self"), m.meta("target").sizes)};
       },
       .lower = lower_multilabel,
-      .vjp = [](Vjp& v) -> Grads {
+      .vjp = {{"self, target, reduction", [](Vjp& v) -> Grads {
         if (!v.grad(0)) return {};
-        return {multilabel_backward(v.grad(0), v[0], v[1], v.arg(2), v.out(1))};
-      },
+        return {multilabel_backward(v.grad(0), v["self"], v["target"], v.arg("reduction"), v.out(1))};
+      }}},
   });
   ops.add(multilabel_backward, {
       .schema = "multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor "
                 "target, int reduction, Tensor is_target) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return like(m.meta(1), m.meta(1).sizes); },
+      .meta = [](MetaCall& m) -> Metas { return like(m.meta("self"), m.meta("self").sizes); },
       .lower = lower_multilabel_gradient,
   });
 }

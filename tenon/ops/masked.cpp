@@ -4,10 +4,10 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/create.h"
 #include "tenon/ops/index.h"
-#include "tenon/ops/infer.h"
-#include "tenon/ops/known.h"
+#include "tenon/rules/infer.h"
+#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/reduce.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/view.h"
 
 namespace tenon {
@@ -95,7 +95,7 @@ CallResults read_number(ArgsView& call) {
 
 Metas number_meta(MetaCall& m) {
   require_one_element(m);
-  return {BasicArg<TensorMeta>(is_floating(m.meta(0).dtype) ? fresh_real() : fresh_size())};
+  return {BasicArg<TensorMeta>(is_floating(m.meta(0).dtype) ? data_dependent_real() : data_dependent_size())};
 }
 
 CallResults count_off(ArgsView& call) {
@@ -156,58 +156,58 @@ void lower_nonzero_static(Lower& l) {
 void register_masked(Registry& ops) {
   ops.add(nonzero, {
       .schema = "nonzero(Tensor self) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return nonzero_meta(m.meta(0), fresh_size()); },
+      .meta = [](MetaCall& m) -> Metas { return nonzero_meta(m.meta("self"), data_dependent_size()); },
       .kernel = find_nonzero,
   });
   ops.alias(nonzero, {"argwhere"});
   for (const char* schema : {"nonzero_numpy(Tensor self) -> Tensor[]", "where(Tensor condition) -> Tensor[]"})
     ops.add({
         .schema = schema,
-        .kind = Kind::composite,
+        .kind = OpKind::composite,
         .decompose = [](Build& b) { return unbind(nonzero(b[0].rank() == 0 ? Tensor(unsqueeze(b[0], 0)) : b[0]), 1); },
     });
   ops.add(nonzero_static, {
       .schema = "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
-        return like(m.meta(0), {m.integer(1), SymInt(static_cast<int64_t>(m.meta(0).rank()))}, DType::i64);
+        return like(m.meta("self"), {m.integer("size"), SymInt(static_cast<int64_t>(m.meta("self").rank()))}, DType::i64);
       },
       .lower = lower_nonzero_static,
   });
   ops.add({
       .schema = "masked_select(Tensor self, Tensor mask) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
-        m.require(m.meta(1).dtype == DType::boolean, "expected a bool mask, got ", m.meta(1));
-        broadcast(m.meta(0).sizes, m.meta(1).sizes, m);
-        return like(m.meta(0), {fresh_size()});
+        m.require(m.meta("mask").dtype == DType::boolean, "expected a bool mask, got ", m.meta("mask"));
+        broadcast(m.meta("self").sizes, m.meta("mask").sizes, m);
+        return like(m.meta("self"), {data_dependent_size()});
       },
-      .vjp = [](Vjp& v) -> Grads {
-        Sizes sizes = broadcast(v[0].sizes(), v[1].sizes(), v);
-        return {masked_scatter(zeros(sizes, v.grad(0)), v[1], v.grad(0))};
-      },
+      .vjp = {{"self, mask", [](Vjp& v) -> Grads {
+        Sizes sizes = broadcast(v["self"].sizes(), v["mask"].sizes(), v);
+        return {masked_scatter(zeros(sizes, v.grad(0)), v["mask"], v.grad(0))};
+      }}},
       .kernel = select_masked,
   });
   ops.add(masked_scatter, {
       .schema = "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
-        m.require(m.meta(1).dtype == DType::boolean, "expected a bool mask, got ", m.meta(1));
-        m.require(m.meta(0).dtype == m.meta(2).dtype, "expected a source of the dtype of ",
-                  m.meta(0), ", got ", m.meta(2));
-        return like(m.meta(0), broadcast(m.meta(0).sizes, m.meta(1).sizes, m));
+        m.require(m.meta("mask").dtype == DType::boolean, "expected a bool mask, got ", m.meta("mask"));
+        m.require(m.meta("self").dtype == m.meta("source").dtype, "expected a source of the dtype of ",
+                  m.meta("self"), ", got ", m.meta("source"));
+        return like(m.meta("self"), broadcast(m.meta("self").sizes, m.meta("mask").sizes, m));
       },
       .lower = lower_masked_scatter,
-      .vjp = [](Vjp& v) -> Grads {
+      .vjp = {{"self, mask, source", [](Vjp& v) -> Grads {
         Tensor g = v.grad(0);
-        return {v.needs(0) ? Grad(where(v[1], 0.0, g)) : Grad(),
+        return {v.needs("self") ? Grad(where(v["mask"], 0.0, g)) : Grad(),
                 {},
-                v.needs(2) ? Grad(masked_scatter_backward(g, v[1], v[2].sizes())) : Grad()};
-      },
+                v.needs("source") ? Grad(masked_scatter_backward(g, v["mask"], v["source"].sizes())) : Grad()};
+      }}},
   });
   ops.add(masked_scatter_backward, {
       .schema = "masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return like(m.meta(0), m.ints(2)); },
+      .meta = [](MetaCall& m) -> Metas { return like(m.meta("grad_output"), m.ints("sizes")); },
       .lower =
           [](Lower& l) {
-            Ref grad = l[0], mask = l[1], out = l.out();
+            Ref grad = l["grad_output"], mask = l["mask"], out = l.out();
             Sizes domain = grad.sizes(), to = out.sizes();
             l.fill(out, l.constant(0, loop::compute_of(out.dtype())));
             Ref wide = l.temporary(DType::boolean, domain, [&](const Index& i) { return mask.broadcast_at(i); });
@@ -222,7 +222,7 @@ void register_masked(Registry& ops) {
               l.store_if(wide.at(i), out, at, grad.at(i));
             });
           },
-      .vjp = [](Vjp& v) -> Grads { return {masked_scatter(zeros(v[0].sizes(), v.grad(0)), v[1], v.grad(0))}; },
+      .vjp = {{"grad_output", [](Vjp& v) { return masked_scatter(zeros(v["grad_output"].sizes(), v.grad()), v["mask"], v.grad()); }}},
   });
   ops.add({
       .schema = "_local_scalar_dense(Tensor self) -> Scalar",
@@ -237,32 +237,32 @@ void register_masked(Registry& ops) {
   ops.add({
       .schema = "equal(Tensor self, Tensor other) -> bool",
       .kernel = [](ArgsView& call) -> CallResults {
-        if (call.meta(0).sizes != call.meta(1).sizes) return {CallArg(false)};
+        if (call.meta("self").sizes != call.meta("other").sizes) return {CallArg(false)};
         Tensor same = eq(call[0], call[1]);
         return {CallArg(static_cast<int64_t>(set_places(same).size()) == same.numel().as_int())};
       },
   });
   ops.add(repeat_interleave, {
       .schema = "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return like(m.meta(0), {m.given(1) ? m.integer(1) : fresh_size()}); },
+      .meta = [](MetaCall& m) -> Metas { return like(m.meta("repeats"), {m.given("output_size") ? m.integer("output_size") : data_dependent_size()}); },
       .kernel = count_off,
   });
   ops.add({
       .schema = "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? "
                 "output_size=None) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
-            Tensor x = b[0], repeats = b[1];
-            if (!b.given(2)) x = reshape(x, Sizes{x.numel()});
+            Tensor x = b["self"], repeats = b["repeats"];
+            if (!b.given("dim")) x = reshape(x, Sizes{x.numel()});
             if (x.rank() == 0) x = reshape(x, Sizes{1});
-            size_t dim = b.given(2) ? b.dim(2, x.rank()) : 0;
+            size_t dim = b.given("dim") ? b.dim("dim", x.rank()) : 0;
             b.require(repeats.rank() <= 1, "expected repeats of at most 1 dimension, got ", repeats.meta());
             if (repeats.rank() == 0 || repeats.size(0) == SymInt(1))
               repeats = expand(reshape(repeats, Sizes{1}), Sizes{x.sizes()[dim]});
             SymInt a = repeats.size(0), n = x.sizes()[dim];
             b.require(a == n || !a.is_int() || !n.is_int(), "expected ", n, " repeats, got ", repeats.meta());
-            return index_select(x, dim, repeat_interleave(repeats, kw("output_size", b.arg(3))));
+            return index_select(x, dim, repeat_interleave(repeats, kw("output_size", b.arg("output_size"))));
           },
   });
 }

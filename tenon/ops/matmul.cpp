@@ -2,8 +2,8 @@
 
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
-#include "tenon/ops/infer.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/infer.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/view.h"
 
 namespace tenon {
@@ -83,72 +83,70 @@ void register_matmul(Registry& ops) {
       .schema = "mm(Tensor self, Tensor mat2) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
         require_product(m, 0, 1, 2);
-        return like(m.meta(0), {m.meta(0).sizes[0], m.meta(1).sizes[1]});
+        return like(m.meta("self"), {m.meta("self").sizes[0], m.meta("mat2").sizes[1]});
       },
-      .lower = [](Lower& l) { lower_product(l, l[0], l[1], l.out()); },
-      .vjp = [](Vjp& v) -> Grads {
-        return {v.needs(0) ? Grad(mm(v.grad(0), transposed(v[1]))) : Grad(), v.needs(1) ? Grad(mm(transposed(v[0]), v.grad(0))) : Grad()};
-      },
+      .lower = [](Lower& l) { lower_product(l, l["self"], l["mat2"], l.out()); },
+      .vjp = {{"self", [](Vjp& v) { return mm(v.grad(), transposed(v["mat2"])); }},
+              {"mat2", [](Vjp& v) { return mm(transposed(v["self"]), v.grad()); }}},
   });
   ops.add(bmm, {
       .schema = "bmm(Tensor self, Tensor mat2) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
         require_product(m, 0, 1, 3);
-        return like(m.meta(0), {m.meta(0).sizes[0], m.meta(0).sizes[1], m.meta(1).sizes[2]});
+        return like(m.meta("self"), {m.meta("self").sizes[0], m.meta("self").sizes[1], m.meta("mat2").sizes[2]});
       },
-      .lower = [](Lower& l) { lower_product(l, l[0], l[1], l.out()); },
-      .vjp = [](Vjp& v) -> Grads {
-        return {v.needs(0) ? Grad(bmm(v.grad(0), transposed(v[1]))) : Grad(), v.needs(1) ? Grad(bmm(transposed(v[0]), v.grad(0))) : Grad()};
-      },
+      .lower = [](Lower& l) { lower_product(l, l["self"], l["mat2"], l.out()); },
+      .vjp = {{"self", [](Vjp& v) { return bmm(v.grad(), transposed(v["mat2"])); }},
+              {"mat2", [](Vjp& v) { return bmm(transposed(v["self"]), v.grad()); }}},
   });
   ops.add(addmm, {
       .schema = "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
         require_product(m, 1, 2, 2);
-        Sizes sizes = {m.meta(1).sizes[0], m.meta(2).sizes[1]};
-        broadcast(sizes, m.meta(0).sizes, m);
-        return like(m.meta(1), sizes);
+        Sizes sizes = {m.meta("mat1").sizes[0], m.meta("mat2").sizes[1]};
+        broadcast(sizes, m.meta("self").sizes, m);
+        return like(m.meta("mat1"), sizes);
       },
       .lower = [](Lower& l) {   // the product first, in the compute dtype; then one rounding
         Ref product = l.temporary(computable(l.out().dtype()), Sizes(l.out().sizes()));
-        lower_product(l, l[1], l[2], product);
-        bool plain = l.number(3) == 1 && l.number(4) == 1;
+        lower_product(l, l["mat1"], l["mat2"], product);
+        bool plain = l.number("beta") == 1 && l.number("alpha") == 1;
         l.tensor([&](const Index& i) {
           loop::Expr p = product.at(i);
-          if (l.number(3) == 0) return p * l.scalar(4, p.type());
-          loop::Expr c = cast(l[0].broadcast_at(i), p.type());
-          return plain ? c + p : c * l.scalar(3, p.type()) + p * l.scalar(4, p.type());
+          if (l.number("beta") == 0) return p * l.scalar("alpha", p.type());
+          loop::Expr c = cast(l["self"].broadcast_at(i), p.type());
+          return plain ? c + p : c * l.scalar("beta", p.type()) + p * l.scalar("alpha", p.type());
         });
       },
-      .vjp = [](Vjp& v) -> Grads {
+      .vjp = {{"self, mat1, mat2, beta, alpha", [](Vjp& v) -> Grads {
         Tensor g = v.grad(0);
         auto scaled = [&](Tensor x, size_t by) { return v.number(by) == 1 ? x : Tensor(mul(x, v.arg(by))); };
-        return {v.needs(0) ? Grad(scaled(g, 3)) : Grad(), v.needs(1) ? Grad(scaled(mm(g, transposed(v[2])), 4)) : Grad(),
-                v.needs(2) ? Grad(scaled(mm(transposed(v[1]), g), 4)) : Grad()};
-      },
+        return {v.needs("self") ? Grad(scaled(g, 3)) : Grad(), v.needs("mat1") ? Grad(scaled(mm(g, transposed(v["mat2"])), 4)) : Grad(),
+                v.needs("mat2") ? Grad(scaled(mm(transposed(v["mat1"]), g), 4)) : Grad()};
+      }}},
   });
   ops.add(matmul, {
       .schema = "matmul(Tensor self, Tensor other) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) -> Results { return one(multiplied(b[0], b[1], b)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) -> Results { return one(multiplied(b["self"], b["other"], b)); },
   });
   ops.add(linear, {
       .schema = "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        Tensor x = b[0], w = b[1];
+        Tensor x = b["input"], w = b["weight"];
         b.require(w.rank() == 1 || w.rank() == 2, "expected a weight of 1 or 2 dimensions, got ", w.meta());
-        if (w.rank() == 2 && x.rank() >= 2 && b.given(2)) {
+        if (w.rank() == 2 && x.rank() >= 2 && b.given("bias")) {
           Sizes sizes = x.sizes();
           SymInt k = sizes.back();
           sizes.back() = w.size(0);
           Sizes rows(std::span<const SymInt>(x.sizes().begin(), x.rank() - 1));
           Tensor flat = x.rank() == 2 ? x : Tensor(reshape(x, Sizes{count(rows), k}));
-          Tensor y = addmm(b[2], flat, transposed(w));
+          Tensor y = addmm(b["bias"], flat, transposed(w));
           return x.rank() == 2 ? one(y) : view(y, sizes);
         }
         Tensor y = multiplied(x, w.rank() == 2 ? transposed(w) : w, b);
-        return one(b.given(2) ? y + b[2] : y);
+        return one(b.given("bias") ? y + b["bias"] : y);
       },
   });
 }

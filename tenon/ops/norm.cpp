@@ -6,9 +6,9 @@
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
 #include "tenon/ops/index.h"
-#include "tenon/ops/known.h"
+#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/reduce.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/statistics.h"
 #include "tenon/ops/view.h"
@@ -29,7 +29,7 @@ DType statistics_dtype(const ArgsView& call, size_t input, std::initializer_list
   return own;
 }
 
-Sizes normalised_strides(const TensorMeta& input) {
+Sizes normalized_strides(const TensorMeta& input) {
   for (MemoryFormat format : {MemoryFormat::channels_last, MemoryFormat::channels_last_3d}) {
     size_t rank = format == MemoryFormat::channels_last ? 4 : 5;
     if (input.rank() == rank && !is_contiguous(input) && is_contiguous(input, format)) return input.strides;
@@ -58,16 +58,16 @@ namespace {
 using loop::Compute;
 using loop::Expr;
 
-// How an input's dims are normalised: the last ones, together.
+// How an input's dims are normalized: the last ones, together.
 struct Rows {
   Sizes sizes;
-  size_t outer = 0;  // dims before the normalised ones
+  size_t outer = 0;  // dims before the normalized ones
   Reduced over;
-  Rows(const ArgsView& call, const Sizes& sizes, const Sizes& normalised)
-      : sizes(sizes), outer(sizes.size() - std::min(normalised.size(), sizes.size())), over({}, true, sizes.size()) {
-    bool fits = !normalised.empty() && normalised.size() <= sizes.size();
-    for (size_t i = outer; fits && i < sizes.size(); ++i) fits = !surely(sym::ne(sizes[i], normalised[i - outer]));
-    call.require(fits, "normalized_shape: expected the last sizes of the input ", sizes, ", got ", normalised);
+  Rows(const ArgsView& call, const Sizes& sizes, const Sizes& normalized)
+      : sizes(sizes), outer(sizes.size() - std::min(normalized.size(), sizes.size())), over({}, true, sizes.size()) {
+    bool fits = !normalized.empty() && normalized.size() <= sizes.size();
+    for (size_t i = outer; fits && i < sizes.size(); ++i) fits = !statically_true(sym::ne(sizes[i], normalized[i - outer]));
+    call.require(fits, "normalized_shape: expected the last sizes of the input ", sizes, ", got ", normalized);
     for (size_t i = outer; i < sizes.size(); ++i) over.dims.push_back(i);
   }
   Sizes extents() const { return extents_of(sizes, over.dims); }
@@ -77,7 +77,7 @@ struct Rows {
 
 void require_parameter(const ArgsView& m, size_t at, const Sizes& sizes) {
   if (m.given(at))
-    m.require(m.meta(at).sizes.size() == sizes.size() && !surely(sym::ne(count(m.meta(at).sizes), count(sizes))),
+    m.require(m.meta(at).sizes.size() == sizes.size() && !statically_true(sym::ne(count(m.meta(at).sizes), count(sizes))),
               m.op.schema.args[at].name, ": expected sizes ", sizes, ", got ", m.meta(at));
 }
 
@@ -156,7 +156,7 @@ struct Groups {
   SymInt groups, width;
   Groups(const ArgsView& call, const Sizes& sizes, SymInt groups) : sizes(sizes), groups(groups) {
     call.require(sizes.size() >= 2, "expected an input of at least 2 dimensions, got sizes ", sizes);
-    call.require(!surely(sym::ne(sym::mod(sizes[1], groups), 0)), "the ", sizes[1], " channels do not divide into ",
+    call.require(!statically_true(sym::ne(sym::mod(sizes[1], groups), 0)), "the ", sizes[1], " channels do not divide into ",
                  groups, " groups");
     width = sym::floor_div(sizes[1], groups);
     extents.push_back(width);
@@ -255,7 +255,7 @@ double machine_epsilon(DType dtype) {
 }
 
 // x / sqrt(mean(x²) + eps), in f32 for half precision. Gives the reciprocal root too.
-std::pair<Tensor, Tensor> rms_normalised(Build& b, const Tensor& weight) {
+std::pair<Tensor, Tensor> rms_normalized(Build& b, const Tensor& weight) {
   Tensor x = b[0];
   b.require(is_floating(x.dtype()), "expected a floating point tensor, got ", x.meta());
   Rows rows(b, x.sizes(), b.ints(1));
@@ -290,56 +290,56 @@ void register_norm(Registry& ops) {
   ops.add({
       .schema = "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float "
                 "eps=1.0000000000000001e-05, bool cudnn_enable=True) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        return one(native_layer_norm(b[0], b.arg(1), b.arg(2), b.arg(3), b.arg(4))[0]);
+        return one(native_layer_norm(b["input"], b.arg("normalized_shape"), b.arg("weight"), b.arg("bias"), b.arg("eps"))[0]);
       },
   });
   ops.add(native_layer_norm, {
       .schema = "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, "
                 "Tensor? bias, float eps) -> (Tensor, Tensor, "
                 "Tensor)",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta& x = m.meta(0);
+        const TensorMeta& x = m.meta("input");
         m.require(is_floating(x.dtype), "expected a floating point tensor, got ", x);
-        Rows rows(m, x.sizes, m.ints(1));
-        require_parameter(m, 2, m.ints(1));
-        require_parameter(m, 3, m.ints(1));
+        Rows rows(m, x.sizes, m.ints("normalized_shape"));
+        require_parameter(m, 2, m.ints("normalized_shape"));
+        require_parameter(m, 3, m.ints("normalized_shape"));
         TensorMeta statistics = like(x, rows.statistics(), statistics_dtype(m, 0, {2, 3}));
         return {like(x, x.sizes), statistics, statistics};
       },
       .lower = lower_layer_norm,
-      .vjp = [](Vjp& v) -> Grads {
+      .vjp = {{"input, normalized_shape, weight, bias, eps", [](Vjp& v) -> Grads {
         if (!v.grad(0)) return {};
-        std::vector<bool> mask = {v.needs(0), v.needs(2), v.needs(3)};
-        Results r = layer_norm_backward(v.grad(0), v[0], v.arg(1), v.out(1), v.out(2),
-                                        v.arg(2), v.arg(3), mask);
+        std::vector<bool> mask = {v.needs("input"), v.needs("weight"), v.needs("bias")};
+        Results r = layer_norm_backward(v.grad(0), v["input"], v.arg("normalized_shape"), v.out(1), v.out(2),
+                                        v.arg("weight"), v.arg("bias"), mask);
         return {r[0], none, r[1], r[2]};
-      },
+      }}},
   });
   ops.add(layer_norm_backward, {
       .schema = "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor "
                 "mean, Tensor rstd, Tensor? "
                 "weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta& x = m.meta(1);
-        DType weight = m.given(5) ? m.meta(5).dtype : x.dtype, bias = m.given(6) ? m.meta(6).dtype : weight;
-        return masked_metas(m, 7, {like(x, x.sizes), like(x, m.ints(2), weight), like(x, m.ints(2), bias)});
+        const TensorMeta& x = m.meta("input");
+        DType weight = m.given("weight") ? m.meta("weight").dtype : x.dtype, bias = m.given("bias") ? m.meta("bias").dtype : weight;
+        return masked_metas(m, 7, {like(x, x.sizes), like(x, m.ints("normalized_shape"), weight), like(x, m.ints("normalized_shape"), bias)});
       },
       .lower = lower_layer_norm_gradient,
   });
   ops.add({
       .schema = "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return one(rms_normalised(b, b[2]).first); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return one(rms_normalized(b, b["weight"]).first); },
   });
   ops.add({
       .schema = "_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        auto [y, root] = rms_normalised(b, b[2]);
+        auto [y, root] = rms_normalized(b, b["weight"]);
         return {{CallArg(y), CallArg(root)}};
       },
   });
@@ -347,97 +347,97 @@ void register_norm(Registry& ops) {
       .schema = "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float "
                 "eps=1.0000000000000001e-05, bool "
                 "cudnn_enabled=True) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        Tensor x = b[0];
+        Tensor x = b["input"];
         b.require(x.rank() >= 2, "expected an input of at least 2 dimensions, got ", x.meta());
-        if (normalised_strides(x.meta()) != x.strides()) x = contiguous(x);
+        if (normalized_strides(x.meta()) != x.strides()) x = contiguous(x);
         SymInt area = 1;
         for (size_t i = 2; i < x.rank(); ++i) area = area * x.sizes()[i];
-        return one(native_group_norm(x, b.arg(2), b.arg(3), x.size(0), x.size(1), area, b.arg(1), b.arg(4))[0]);
+        return one(native_group_norm(x, b.arg("weight"), b.arg("bias"), x.size(0), x.size(1), area, b.arg("num_groups"), b.arg("eps"))[0]);
       },
   });
   ops.add(native_group_norm, {
       .schema = "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, "
                 "SymInt C, SymInt HxW, int group, float eps) -> "
                 "(Tensor, Tensor, Tensor)",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta& x = m.meta(0);
+        const TensorMeta& x = m.meta("input");
         m.require(is_floating(x.dtype), "expected a floating point tensor, got ", x);
-        Groups groups(m, x.sizes, m.integer(6));
+        Groups groups(m, x.sizes, m.integer("group"));
         require_parameter(m, 1, {x.sizes[1]});
         require_parameter(m, 2, {x.sizes[1]});
         TensorMeta out = like(x, x.sizes),
                    statistics = like(x, groups.statistics(), statistics_dtype(m, 0, {1, 2}));
-        out.strides = normalised_strides(x);
+        out.strides = normalized_strides(x);
         return {out, statistics, statistics};
       },
       .lower = lower_group_norm,
-      .vjp = [](Vjp& v) -> Grads {
-        Tensor through_statistics = v.needs(0) ? statistics_gradient(v) : none;
+      .vjp = {{"input, weight, bias, N, C, HxW, group, eps", [](Vjp& v) -> Grads {
+        Tensor through_statistics = v.needs("input") ? statistics_gradient(v) : none;
         if (!v.grad(0)) return {through_statistics};
-        std::vector<bool> mask = {v.needs(0), v.needs(1), v.needs(2)};
-        Results r = group_norm_backward(v.grad(0), v[0], v.out(1), v.out(2), v.arg(1),
-                                        v.arg(3), v.arg(4), v.arg(5), v.arg(6), mask);
+        std::vector<bool> mask = {v.needs("input"), v.needs("weight"), v.needs("bias")};
+        Results r = group_norm_backward(v.grad(0), v["input"], v.out(1), v.out(2), v.arg("weight"),
+                                        v.arg("N"), v.arg("C"), v.arg("HxW"), v.arg("group"), mask);
         return {through_statistics ? r[0] + through_statistics : r[0], r[1], r[2]};
-      },
+      }}},
   });
   ops.add(group_norm_backward, {
       .schema = "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, "
                 "Tensor rstd, Tensor? weight, SymInt N, SymInt C, "
                 "SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta& x = m.meta(1);
+        const TensorMeta& x = m.meta("input");
         TensorMeta out = like(x, x.sizes),
                    parameter =
-                       like(x, {x.sizes[1]}, m.given(4) ? m.meta(4).dtype : x.dtype);
-        out.strides = normalised_strides(x);
+                       like(x, {x.sizes[1]}, m.given("weight") ? m.meta("weight").dtype : x.dtype);
+        out.strides = normalized_strides(x);
         return masked_metas(m, 9, {out, parameter, parameter});
       },
       .lower = lower_group_norm_gradient,
   });
   ops.add({
       .schema = "embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
-            Tensor x = b[0];
+            Tensor x = b["self"];
             b.require(x.rank() == 2 && is_floating(x.dtype()), "expected a floating point table of 2 dimensions, got ", x.meta());
-            b.require(b[1].dtype() == DType::i64 || b[1].dtype() == DType::i32, "indices: expected i64 or i32 indices, got ",
-                      b[1].meta());
+            b.require(b["indices"].dtype() == DType::i64 || b["indices"].dtype() == DType::i32, "indices: expected i64 or i32 indices, got ",
+                      b["indices"].meta());
             Sizes rows = {x.size(0), SymInt(1)};
-            Tensor used = index_fill(full(rows, false, kw("dtype", DType::boolean)), 0, flatten(b[1]), true);
-            return one(where(used, renormed(x, b.number(3), 0, b.arg(2)), x));
+            Tensor used = index_fill(full(rows, false, kw("dtype", DType::boolean)), 0, flatten(b["indices"]), true);
+            return one(where(used, renormed(x, b.number("norm_type"), 0, b.arg("max_norm")), x));
           },
   });
   ops.add({
       .schema = "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
-            Tensor x = b[0];
+            Tensor x = b["self"];
             b.require(x.rank() > 1, "expected at least 2 dimensions, got ", x.meta());
-            return one(renormed(x, b.number(1), static_cast<int64_t>(b.dim(2, x.rank())), b.arg(3)));
+            return one(renormed(x, b.number("p"), static_cast<int64_t>(b.dim("dim", x.rank())), b.arg("maxnorm")));
           },
   });
   ops.add({
       .schema = "norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return one(norm_except(b[0], b.number(1), b.constant(2))); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return one(norm_except(b["v"], b.number("pow"), b.constant("dim"))); },
   });
   ops.add({
       .schema = "_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return one(b[0] * (b[1] / norm_except(b[0], 2, b.constant(2)))); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return one(b["v"] * (b["g"] / norm_except(b["v"], 2, b.constant("dim")))); },
   });
   ops.add({
       .schema = "_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        Tensor norms = norm_except(b[0], 2, b.constant(2));
-        return {{CallArg(b[0] * (b[1] / norms)), CallArg(norms)}};
+        Tensor norms = norm_except(b["v"], 2, b.constant("dim"));
+        return {{CallArg(b["v"] * (b["g"] / norms)), CallArg(norms)}};
       },
   });
 }

@@ -1,9 +1,9 @@
 // Padding: constant, reflected, replicated, circular.
 #include "tenon/ops/convert.h"
-#include "tenon/ops/infer.h"
-#include "tenon/ops/known.h"
-#include "tenon/ops/layout.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/infer.h"
+#include "tenon/rules/symbolic_shapes.h"
+#include "tenon/rules/memory_format.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/view.h"
 
@@ -77,12 +77,12 @@ Metas repeating_meta(MetaCall& m, size_t space, bool reflected) {
   for (size_t d = x.rank() - space; d < x.rank(); ++d) {
     m.require(!(x.sizes[d] == SymInt(0)), "dimension ", d, " of ", x, " is empty");
     SymInt most = larger(before(pads, d, x.rank()), after(pads, d, x.rank()));
-    m.require(!reflected || !surely(sym::ge(most, x.sizes[d])),
+    m.require(!reflected || !statically_true(sym::ge(most, x.sizes[d])),
               "a reflected pad must be smaller than the dimension, got pads ", pads, " for ", x);
   }
   Sizes sizes = padded_sizes(m, x, pads);
   for (size_t d = x.rank() - space; d < x.rank(); ++d)
-    m.require(!surely(sym::lt(sizes[d], 1)), "pads ", pads, " leave nothing of ", x);
+    m.require(!statically_true(sym::lt(sizes[d], 1)), "pads ", pads, " leave nothing of ", x);
   return space == 2 ? formatted_like(x, sizes) : like(x, sizes);
 }
 
@@ -112,14 +112,14 @@ Results padded_circularly(Build& b) {
             "expected pads for all but the first one or two dimensions, got ", pads, " for ", x.meta());
   for (size_t d = rank - space; d < rank; ++d) {
     SymInt first = before(pads, d, rank), last = after(pads, d, rank), size = x.sizes()[d];
-    b.require(!surely(sym::gt(first, size)) && !surely(sym::gt(last, size)),
+    b.require(!statically_true(sym::gt(first, size)) && !statically_true(sym::gt(last, size)),
               "a circular pad must not exceed the dimension, got pads ", pads, " for ", b[0].meta());
     SymInt from = larger(-first, 0), to = size - larger(-last, 0);
     Tensor middle = from == SymInt(0) && to == size ? x : Tensor(slice(x, d, from, to));
     std::vector<Tensor> parts;
-    if (!surely(sym::le(first, 0))) parts.push_back(slice(x, d, to - first, to));
+    if (!statically_true(sym::le(first, 0))) parts.push_back(slice(x, d, to - first, to));
     parts.push_back(middle);
-    if (!surely(sym::le(last, 0))) parts.push_back(slice(x, d, from, from + last));
+    if (!statically_true(sym::le(last, 0))) parts.push_back(slice(x, d, from, from + last));
     x = parts.size() == 1 ? middle : Tensor(cat(parts, d));
   }
   return contiguous(x);
@@ -147,25 +147,25 @@ void register_pad(Registry& ops) {
   ops.add(constant_pad_nd, {
       .schema = "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
-        return formatted_like(m.meta(0), padded_sizes(m, m.meta(0), m.ints(1)));
+        return formatted_like(m.meta("self"), padded_sizes(m, m.meta("self"), m.ints("pad")));
       },
       .lower = lower_constant,
-      .vjp = [](Vjp& v) -> Grads {
-        Sizes back = v.ints(1);
+      .vjp = {{"self, pad, value", [](Vjp& v) -> Grads {
+        Sizes back = v.ints("pad");
         for (SymInt& p : back) p = -p;
         return {constant_pad_nd(v.grad(0), back, 0)};
-      },
+      }}},
   });
 #define TENON_REPEATING_PAD(n, pads, name, array, array_backward, reflected)                                           \
   ops.add(array[n - 1], {.schema = name "_pad" #n "d(Tensor self, SymInt[" #pads "] padding) -> Tensor",               \
                          .meta = [](MetaCall& m) { return repeating_meta(m, n, reflected); },                          \
                          .lower = [](Lower& l) { lower_repeating(l, n, reflected); },                                  \
-                         .vjp = [](Vjp& v) -> Grads { return {array_backward[n - 1](v.grad(0), v[0], v.arg(1))}; }});  \
+                         .vjp = {{"self", [](Vjp& v) { return array_backward[n - 1](v.grad(), v["self"], v.arg("padding")); }}}});  \
   ops.add(array_backward[n - 1], {.schema = name "_pad" #n "d_backward(Tensor grad_output, Tensor self, SymInt[" #pads \
                                                  "] padding) -> Tensor",                                               \
-                                  .meta = [](MetaCall& m) -> Metas { return like(m.meta(1), m.meta(1).sizes); },       \
+                                  .meta = [](MetaCall& m) -> Metas { return like(m.meta("self"), m.meta("self").sizes); },       \
                                   .lower = [](Lower& l) { lower_repeating_backward(l, n, reflected); },                \
-                                  .vjp = [](Vjp& v) -> Grads { return {array[n - 1](v.grad(0), v.arg(2))}; }})
+                                  .vjp = {{"grad_output", [](Vjp& v) { return array[n - 1](v.grad(), v.arg("padding")); }}}})
   TENON_REPEATING_PAD(1, 2, "reflection", reflection, reflection_backward, true);
   TENON_REPEATING_PAD(2, 4, "reflection", reflection, reflection_backward, true);
   TENON_REPEATING_PAD(3, 6, "reflection", reflection, reflection_backward, true);
@@ -175,23 +175,23 @@ void register_pad(Registry& ops) {
 #undef TENON_REPEATING_PAD
   ops.add(circular, {
       .schema = "_pad_circular(Tensor self, SymInt[] pad) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = padded_circularly,
   });
   ops.add({
       .schema = "pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return padded(b, b.string(2), b.arg(3)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return padded(b, b.string("mode"), b.arg("value")); },
   });
   ops.add({
       .schema = "_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
             static const char* modes[] = {"reflect", "replicate", "circular", "constant"};
-            int64_t mode = b.constant(2);
+            int64_t mode = b.constant("mode");
             b.require(mode >= 0 && mode < 4, "mode: expected 0 to 3, got ", mode);
-            return padded(b, modes[mode], b.arg(3));
+            return padded(b, modes[mode], b.arg("value"));
           },
   });
 }

@@ -3,10 +3,10 @@
 #include <limits>
 
 #include "tenon/ops/index.h"
-#include "tenon/ops/known.h"
-#include "tenon/ops/layout.h"
+#include "tenon/rules/symbolic_shapes.h"
+#include "tenon/rules/memory_format.h"
 #include "tenon/ops/reduce.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/view.h"
 
 namespace tenon {
@@ -118,7 +118,7 @@ Windows windows(const ArgsView& call, size_t space, size_t kernel_at, int dilati
     call.require(positive(w.kernel[i]) && positive(w.stride[i]) && positive(w.dilation[i]),
                  "kernel, stride and dilation must be positive, got ", w.kernel, ", ", w.stride, " and ", w.dilation);
     SymInt reach = w.dilation[i] * (w.kernel[i] - 1) + 1;
-    call.require(!surely(sym::lt(w.padding[i], 0)) && !surely(sym::gt(w.padding[i] * 2, reach)),
+    call.require(!statically_true(sym::lt(w.padding[i], 0)) && !statically_true(sym::gt(w.padding[i] * 2, reach)),
                  "padding: expected at most half of the kernel's reach ", reach, ", got ", w.padding);
   }
   return w;
@@ -167,7 +167,7 @@ void lower_max_pool(Lower& l, size_t space) {
   Ref x = l[0];
   Sizes extents = w.kernel;  // no more of a window than of the image can be inside
   for (size_t k = 0; k < space; ++k)
-    if (SymInt size = x.size(x.sizes().size() - space + k); surely(sym::lt(size, extents[k]))) extents[k] = size;
+    if (SymInt size = x.size(x.sizes().size() - space + k); statically_true(sym::lt(size, extents[k]))) extents[k] = size;
   lower_largest(l, x, space, extents, [&](const Index& i, const Index& r) { return max_place(l, x, w, i, r); });
 }
 
@@ -308,16 +308,16 @@ void register_pool(Registry& ops) {
                              "] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",                               \
                    .meta = [](MetaCall& m) { return max_pool_meta(m, n, true); },                                     \
                    .lower = [](Lower& l) { lower_max_pool(l, n); },                                                   \
-                   .vjp = [](Vjp& v) -> Grads {                                                                       \
+                   .vjp = {{"self", [](Vjp& v) {                                                                      \
                      Windows w = windows(v, n, 1, 4, 5);                                                              \
-                     return {backward(v.grad(0), v[0], w.kernel, w.stride, w.padding, w.dilation, w.ceil, v.out(1))}; \
-                   }});                                                                                               \
+                     return backward(v.grad(), v["self"], w.kernel, w.stride, w.padding, w.dilation, w.ceil, v.out(1)); \
+                   }}}});                                                                                               \
   ops.add(backward, {.schema = "max_pool" #n "d_with_indices_backward(Tensor grad_output, Tensor self, int[" #n       \
                                "] kernel_size, int[" #n "] stride, int[" #n "] padding, int[" #n                      \
                                "] dilation, bool ceil_mode, Tensor indices) -> Tensor",                               \
                      .meta = like_input,                                                                              \
-                     .lower = [](Lower& l) { lower_unpool(l, l[7], n); },                                             \
-                     .vjp = [](Vjp& v) -> Grads { return {picked(v.grad(0), v[7], n)}; }})
+                     .lower = [](Lower& l) { lower_unpool(l, l["indices"], n); },                                             \
+                     .vjp = {{"grad_output", [](Vjp& v) { return picked(v.grad(), v["indices"], n); }}}})
   TENON_MAX_POOL(2, max_pool2d_with_indices, max_pool2d_backward);
   TENON_MAX_POOL(3, max_pool3d_with_indices, max_pool3d_backward);
 #undef TENON_MAX_POOL
@@ -325,7 +325,7 @@ void register_pool(Registry& ops) {
       .schema = "max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] "
                 "dilation=[1], bool ceil_mode=False) -> "
                 "(Tensor, Tensor)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
             return in_one_dimension(b, max_pool2d_with_indices, 2, {1, 2, 3, 4}, {1, 1, 0, 1});
@@ -345,15 +345,15 @@ void register_pool(Registry& ops) {
   ops.add({
       .schema = "max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor",
       .meta = [](MetaCall& m) { return unpooled_meta(m, 2); },
-      .lower = [](Lower& l) { lower_unpool(l, l[1], 2, loop::Mode::set); },
-      .vjp = [](Vjp& v) -> Grads { return {picked(v.grad(0), v[1], 2)}; },
+      .lower = [](Lower& l) { lower_unpool(l, l["indices"], 2, loop::Mode::set); },
+      .vjp = {{"self", [](Vjp& v) { return picked(v.grad(), v["indices"], 2); }}},
   });
   ops.add({
       .schema =
           "max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor",
       .meta = [](MetaCall& m) { return unpooled_meta(m, 3); },
-      .lower = [](Lower& l) { lower_unpool(l, l[1], 3, loop::Mode::set); },
-      .vjp = [](Vjp& v) -> Grads { return {picked(v.grad(0), v[1], 3)}; },
+      .lower = [](Lower& l) { lower_unpool(l, l["indices"], 3, loop::Mode::set); },
+      .vjp = {{"self", [](Vjp& v) { return picked(v.grad(), v["indices"], 3); }}},
   });
 
 #define TENON_AVERAGE_POOL(n, handle, backward, backward_meta)                                                        \
@@ -364,25 +364,27 @@ void register_pool(Registry& ops) {
            "] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",   \
        .meta = [](MetaCall& m) { return average_meta(m, n); },                                                        \
        .lower = [](Lower& l) { lower_average(l, n); },                                                                \
-       .vjp = [](Vjp& v) -> Grads {                                                                                   \
+       .vjp = {{"self", [](Vjp& v) {                                                                                  \
          Windows w = windows(v, n, 1, -1, 4);                                                                         \
-         return {backward(v.grad(0), v[0], w.kernel, w.stride, w.padding, w.ceil, v.flag(5), v.arg(6))};              \
-       }});                                                                                                           \
+         return backward(v.grad(), v["self"], w.kernel, w.stride, w.padding, w.ceil, v.flag("count_include_pad"),     \
+                         v.arg("divisor_override"));                                                                  \
+       }}}});                                                                                                           \
   ops.add(backward, {.schema = "avg_pool" #n "d_backward(Tensor grad_output, Tensor self, int[" #n                    \
                                "] kernel_size, int[" #n "] stride, int[" #n                                           \
                                "] padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor", \
                      .meta = backward_meta,                                                                           \
                      .lower = [](Lower& l) { lower_average_backward(l, n); },                                         \
-                     .vjp = [](Vjp& v) -> Grads {                                                                     \
-                       return {handle(v.grad(0), v.arg(2), v.arg(3), v.arg(4), v.arg(5), v.arg(6), v.arg(7))};        \
-                     }})
+                     .vjp = {{"grad_output", [](Vjp& v) {                                                             \
+                       return handle(v.grad(), v.arg("kernel_size"), v.arg("stride"), v.arg("padding"),               \
+                                     v.arg("ceil_mode"), v.arg("count_include_pad"), v.arg("divisor_override"));      \
+                     }}}})
   TENON_AVERAGE_POOL(2, avg_pool2d, avg_pool2d_backward, like_input);
   TENON_AVERAGE_POOL(3, avg_pool3d, avg_pool3d_backward, like_input_contiguous);
 #undef TENON_AVERAGE_POOL
   ops.add({
       .schema = "avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], bool "
                 "ceil_mode=False, bool count_include_pad=True) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
             return in_one_dimension(b, avg_pool2d, 1, {1, 2, 3}, {1, 1, 0});

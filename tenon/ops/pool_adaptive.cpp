@@ -1,9 +1,9 @@
 // Pools whose windows follow from the size of the result.
-#include "tenon/ops/known.h"
-#include "tenon/ops/layout.h"
+#include "tenon/rules/symbolic_shapes.h"
+#include "tenon/rules/memory_format.h"
 #include "tenon/ops/pool.h"
 #include "tenon/ops/reduce.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/view.h"
 
 namespace tenon {
@@ -22,7 +22,7 @@ Sizes adaptive_sizes(const ArgsView& m, const TensorMeta& x, size_t space) {
   Sizes out = x.sizes, wanted = m.ints(1, space);
   for (size_t k = 0; k < space; ++k) {
     size_t d = x.rank() - space + k;
-    m.require(!surely(sym::lt(wanted[k], 0)), "output_size must not be negative, got ", wanted);
+    m.require(!statically_true(sym::lt(wanted[k], 0)), "output_size must not be negative, got ", wanted);
     m.require(!(x.sizes[d] == SymInt(0)) || wanted[k] == SymInt(0), "dimension ", d, " of ", x, " is empty");
     out[d] = wanted[k];
   }
@@ -142,14 +142,14 @@ void register_pool_adaptive(Registry& ops) {
                       return average_format(m.meta(0), adaptive_sizes(m, m.meta(0), space));                          \
                     },                                                                                                \
                     .lower = [](Lower& l) { lower_average(l, space); },                                               \
-                    .vjp = [](Vjp& v) -> Grads { return {average_backward(v.grad(0), v[0])}; }});                     \
+                    .vjp = {{"self", [](Vjp& v) { return average_backward(v.grad(), v["self"]); }}}});                     \
   ops.add(average_backward, {.schema = "_adaptive_avg_pool" n "_backward(Tensor grad_output, Tensor self) -> Tensor", \
                              .meta = [](MetaCall& m) -> Metas { return average_format(m.meta(1), m.meta(1).sizes); }, \
                              .lower = [](Lower& l) { lower_average_backward(l, space); },                             \
-                             .vjp = [](Vjp& v) -> Grads {                                                             \
-                               Sizes out(std::span<const SymInt>(v[0].sizes().end() - space, space));                 \
-                               return {average(v.grad(0), out)};                                                      \
-                             }});                                                                                     \
+                             .vjp = {{"grad_output", [](Vjp& v) {                                                     \
+                               Tensor pooled = v["grad_output"];                                                      \
+                               return average(v.grad(), Sizes(std::span<const SymInt>(pooled.sizes().end() - space, space))); \
+                             }}}});                                                                                     \
   ops.add(largest, {.schema = "adaptive_max_pool" n "(Tensor self, int[" #space "] output_size) -> (Tensor, Tensor)", \
                     .meta = [](MetaCall& m) -> Metas {                                                                \
                       TensorMeta out = max_format(m.meta(0), adaptive_sizes(m, m.meta(0), space)), indices = out;     \
@@ -157,33 +157,33 @@ void register_pool_adaptive(Registry& ops) {
                       return {BasicArg<TensorMeta>(out), BasicArg<TensorMeta>(indices)};                              \
                     },                                                                                                \
                     .lower = [](Lower& l) { lower_largest_adaptive(l, space); },                                      \
-                    .vjp = [](Vjp& v) -> Grads { return {largest_backward(v.grad(0), v[0], v.out(1))}; }});           \
+                    .vjp = {{"self", [](Vjp& v) { return largest_backward(v.grad(), v["self"], v.out(1)); }}}});           \
   ops.add(largest_backward,                                                                                           \
           {.schema = "adaptive_max_pool" n "_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",    \
            .meta = [](MetaCall& m) -> Metas { return max_format(m.meta(1), m.meta(1).sizes); },                       \
-           .lower = [](Lower& l) { lower_unpool(l, l[2], space); },                                                   \
-           .vjp = [](Vjp& v) -> Grads { return {picked(v.grad(0), v[2], space)}; }})
+           .lower = [](Lower& l) { lower_unpool(l, l["indices"], space); },                                                   \
+           .vjp = {{"grad_output", [](Vjp& v) { return picked(v.grad(), v["indices"], space); }}}})
   TENON_ADAPTIVE("2d", 2, average2d, average2d_backward, formatted_like, max2d, max2d_backward, formatted_like);
   TENON_ADAPTIVE("3d", 3, average3d, average3d_backward, like, max3d, max3d_backward, like);
 #undef TENON_ADAPTIVE
   ops.add(adaptive_avg_pool2d, {
       .schema = "adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) { return averaged(b, 2, average2d); },
   });
   ops.add({
       .schema = "adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) { return averaged(b, 3, average3d); },
   });
   ops.add({
       .schema = "adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) { return in_one_dimension(b, adaptive_avg_pool2d, 1); },
   });
   ops.add({
       .schema = "adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) { return in_one_dimension(b, max2d, 2); },
   });
 }

@@ -1,6 +1,6 @@
 // Max pooling over windows whose places random numbers shift.
 #include "tenon/ops/pool.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 
 namespace tenon {
 
@@ -77,25 +77,25 @@ void register_pool_fractional(Registry& ops) {
       .schema = "fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> (Tensor, Tensor)",
       .meta = [](MetaCall& m) { return pool_meta(m, 2); },
       .lower = [](Lower& l) { lower_pool(l, 2); },
-      .vjp = [](Vjp& v) -> Grads { return {pool2d_backward(v.grad(0), v[0], v.arg(1), v.arg(2), v.out(1))}; },
+      .vjp = {{"self", [](Vjp& v) { return pool2d_backward(v.grad(), v["self"], v.arg("kernel_size"), v.arg("output_size"), v.out(1)); }}},
   });
   ops.add({
       .schema = "fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) -> (Tensor, Tensor)",
       .meta = [](MetaCall& m) { return pool_meta(m, 3); },
       .lower = [](Lower& l) { lower_pool(l, 3); },
-      .vjp = [](Vjp& v) -> Grads { return {pool3d_backward(v.grad(0), v[0], v.arg(1), v.arg(2), v.out(1))}; },
+      .vjp = {{"self", [](Vjp& v) { return pool3d_backward(v.grad(), v["self"], v.arg("kernel_size"), v.arg("output_size"), v.out(1)); }}},
   });
   ops.add(pool2d_backward, {
       .schema = "fractional_max_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] output_size, Tensor indices) -> Tensor",
       .meta = [](MetaCall& m) { return backward_meta(m, 2); },
-      .lower = [](Lower& l) { lower_unpool(l, l[4], 2); },
-      .vjp = [](Vjp& v) -> Grads { return {picked(v.grad(0), v[4], 2)}; },
+      .lower = [](Lower& l) { lower_unpool(l, l["indices"], 2); },
+      .vjp = {{"grad_output", [](Vjp& v) { return picked(v.grad(), v["indices"], 2); }}},
   });
   ops.add(pool3d_backward, {
       .schema = "fractional_max_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] output_size, Tensor indices) -> Tensor",
       .meta = [](MetaCall& m) { return backward_meta(m, 3); },
-      .lower = [](Lower& l) { lower_unpool(l, l[4], 3); },
-      .vjp = [](Vjp& v) -> Grads { return {picked(v.grad(0), v[4], 3)}; },
+      .lower = [](Lower& l) { lower_unpool(l, l["indices"], 3); },
+      .vjp = {{"grad_output", [](Vjp& v) { return picked(v.grad(), v["indices"], 3); }}},
   });
 }
 

@@ -5,11 +5,11 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
-#include "tenon/ops/infer.h"
-#include "tenon/ops/known.h"
+#include "tenon/rules/infer.h"
+#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/matmul.h"
 #include "tenon/ops/reduce.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/view.h"
 
@@ -332,108 +332,108 @@ Results kron(Build& b) {
 void register_products(Registry& ops) {
   ops.add({
       .schema = "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) {
-        Tensor product = bmm(b[1], b[2]);
-        b.require(b[0].dtype() == product.dtype(), "expected tensors of one dtype, got ", b[0].meta(), " and ",
+        Tensor product = bmm(b["batch1"], b["batch2"]);
+        b.require(b["self"].dtype() == product.dtype(), "expected tensors of one dtype, got ", b["self"].meta(), " and ",
                   product.meta());
-        Sizes sizes = broadcast(b[0].sizes(), product.sizes(), b);
-        b.require(sizes.size() == 3, "expected self to broadcast to ", product.sizes(), ", got ", b[0].meta());
-        return one(combined(b, b[0], product));
+        Sizes sizes = broadcast(b["self"].sizes(), product.sizes(), b);
+        b.require(sizes.size() == 3, "expected self to broadcast to ", product.sizes(), ", got ", b["self"].meta());
+        return one(combined(b, b["self"], product));
       },
   });
   ops.add({
       .schema = "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
-            return one(combined(b, b[0], sum(bmm(b[1], b[2]), Sizes{0}, false, kw("dtype", b[1].dtype()))));
+            return one(combined(b, b["self"], sum(bmm(b["batch1"], b["batch2"]), Sizes{0}, false, kw("dtype", b["batch1"].dtype()))));
           },
   });
   ops.add({
       .schema = "mv(Tensor self, Tensor vec) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
-            require_vector_product(b, b[0], b[1], 2, 1);
-            return squeeze_dim(mm(b[0], unsqueeze(b[1], 1)), 1);
+            require_vector_product(b, b["self"], b["vec"], 2, 1);
+            return squeeze_dim(mm(b["self"], unsqueeze(b["vec"], 1)), 1);
           },
   });
   ops.add({
       .schema = "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
-            require_vector_product(b, b[1], b[2], 2, 1);
-            return one(combined(b, b[0], squeeze_dim(mm(b[1], unsqueeze(b[2], 1)), 1)));
+            require_vector_product(b, b["mat"], b["vec"], 2, 1);
+            return one(combined(b, b["self"], squeeze_dim(mm(b["mat"], unsqueeze(b["vec"], 1)), 1)));
           },
   });
   ops.add(dot, {
       .schema = "dot(Tensor self, Tensor tensor) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
-            require_vector_product(b, b[0], b[1], 1, 1);
-            return view(mm(unsqueeze(b[0], 0), unsqueeze(b[1], 1)), Sizes{});
+            require_vector_product(b, b["self"], b["tensor"], 1, 1);
+            return view(mm(unsqueeze(b["self"], 0), unsqueeze(b["tensor"], 1)), Sizes{});
           },
   });
   ops.add({
       .schema = "vdot(Tensor self, Tensor other) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return dot(b[0], b[1]); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return dot(b["self"], b["other"]); },
   });
   ops.add(outer, {
       .schema = "outer(Tensor self, Tensor vec2) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
-            b.require(b[0].rank() == 1 && b[1].rank() == 1, "expected two tensors of 1 dimension, got ",
-                      b[0].meta(), " and ", b[1].meta());
-            return mul(unsqueeze(b[0], 1), b[1]);
+            b.require(b["self"].rank() == 1 && b["vec2"].rank() == 1, "expected two tensors of 1 dimension, got ",
+                      b["self"].meta(), " and ", b["vec2"].meta());
+            return mul(unsqueeze(b["self"], 1), b["vec2"]);
           },
   });
   ops.add({
       .schema = "ger(Tensor self, Tensor vec2) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return outer(b[0], b[1]); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return outer(b["self"], b["vec2"]); },
   });
   ops.add({
       .schema = "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
-            b.require(b[1].rank() == 1 && b[2].rank() == 1, "expected two vectors, got ", b[1].meta(),
-                      " and ", b[2].meta());
-            return one(combined(b, b[0], mul(unsqueeze(b[1], 1), b[2])));
+            b.require(b["vec1"].rank() == 1 && b["vec2"].rank() == 1, "expected two vectors, got ", b["vec1"].meta(),
+                      " and ", b["vec2"].meta());
+            return one(combined(b, b["self"], mul(unsqueeze(b["vec1"], 1), b["vec2"])));
           },
   });
   ops.add({
       .schema = "inner(Tensor self, Tensor other) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        if (b[0].rank() == 0 || b[1].rank() == 0) return mul(b[0], b[1]);
-        b.require(agree(b[0].size(-1), b[1].size(-1)), "the last dimensions differ: ", b[0].meta(), " and ",
-                  b[1].meta());
-        return tensordot(b[0], b[1], Sizes{-1}, Sizes{-1});
+        if (b["self"].rank() == 0 || b["other"].rank() == 0) return mul(b["self"], b["other"]);
+        b.require(agree(b["self"].size(-1), b["other"].size(-1)), "the last dimensions differ: ", b["self"].meta(), " and ",
+                  b["other"].meta());
+        return tensordot(b["self"], b["other"], Sizes{-1}, Sizes{-1});
       },
   });
   ops.add(tensordot, {
       .schema = "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = tensordotted,
   });
   ops.add(einsum_of, {
       .schema = "einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
       .decompose = einsum,
   });
   ops.add({
       .schema = "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {  // out[n, o] = sum_ij x[n, i] w[o, i, j] y[n, j]
-            Tensor x = b[0], y = b[1], w = b[2];
+            Tensor x = b["input1"], y = b["input2"], w = b["weight"];
             b.require(w.rank() == 3 && x.rank() == y.rank() && x.rank() >= 1,
                       "expected a weight of 3 dimensions and inputs of equal ranks, got ", w.meta(), ", ", x.meta(),
                       " and ", y.meta());
@@ -447,18 +447,18 @@ void register_products(Registry& ops) {
                 reshape(mm(flat_x, reshape(permute(w, Sizes{1, 0, 2}), Sizes{w.size(1), w.size(0) * w.size(2)})),
                         Sizes{n, w.size(0), w.size(2)});
             Tensor out = reshape(bmm(inner, unsqueeze(flat_y, 2)), sizes);
-            return one(b.given(3) ? out + b[3] : out);
+            return one(b.given("bias") ? out + b["bias"] : out);
           },
   });
   ops.add({
       .schema = "_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, "
                 "int unroll_dim=1) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {  // the product of three tensors with dimensions inserted, summed over some
-            size_t rank = b[0].rank() + b.ints(3).size();
+            size_t rank = b["i1"].rank() + b.ints("expand1").size();
             b.require(rank <= 26, "expected at most 26 dimensions, got ", rank);
-            b.dim(7, rank);
+            b.dim("unroll_dim", rank);
             auto marked = [&](size_t list) {
               std::vector<bool> out(rank);
               if (!b.ints(list).empty())
@@ -471,7 +471,7 @@ void register_products(Registry& ops) {
                 if (!without[d]) out += static_cast<char>('a' + d);
               return out;
             };
-            std::vector<Tensor> tensors = {b[0], b[1], b[2]};
+            std::vector<Tensor> tensors = {b["i1"], b["i2"], b["i3"]};
             std::string equation;
             for (size_t i = 0; i < 3; ++i) {
               b.require(is_differentiable(tensors[i].dtype()) && tensors[i].rank() + b.ints(3 + i).size() == rank,
@@ -485,21 +485,21 @@ void register_products(Registry& ops) {
   });
   ops.add({
       .schema = "kron(Tensor self, Tensor other) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = kron,
   });
   ops.add({
       .schema = "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return sum(mul(b[0], b[1]), b.ints(2)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return sum(mul(b["x"], b["y"]), b.ints("dim")); },
   });
   Handle chain;
   ops.add(chain, {
       .schema = "linalg_multi_dot(Tensor[] tensors) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
-            std::vector<Tensor> tensors = b.tensors(0);
+            std::vector<Tensor> tensors = b.tensors("tensors");
             b.require(tensors.size() >= 2, "expected at least two tensors, got ", tensors.size());
             Tensor out = tensors[0];
             for (size_t i = 1; i < tensors.size(); ++i) out = matmul(out, tensors[i]);
@@ -508,11 +508,11 @@ void register_products(Registry& ops) {
   });
   ops.add({
       .schema = "chain_matmul(Tensor[] matrices) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
       .decompose =
           [](Build& b) {
-            std::vector<Tensor> matrices = b.tensors(0);
+            std::vector<Tensor> matrices = b.tensors("matrices");
             b.require(!matrices.empty(), "expected at least one matrix, got none");
             for (const Tensor& m : matrices) b.require(m.rank() == 2, "expected matrices, got ", m.meta());
             Tensor out = matrices[0];

@@ -4,7 +4,7 @@
 #include "tenon/ops/elementwise.h"
 #include "tenon/ops/index.h"
 #include "tenon/ops/reduce.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/sort.h"
 #include "tenon/ops/view.h"
@@ -68,25 +68,25 @@ void register_quantile(Registry& ops) {
   ops.add({
       .schema = "quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") "
                 "-> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return quantiles(b, b[1], false); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return quantiles(b, b["q"], false); },
   });
   ops.add({
       .schema = "quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str "
                 "interpolation=\"linear\") -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) { return quantiles(b, number(b), false); },
   });
   ops.add({
       .schema = "nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str "
                 "interpolation=\"linear\") -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return quantiles(b, b[1], true); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return quantiles(b, b["q"], true); },
   });
   ops.add({
       .schema = "nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str "
                 "interpolation=\"linear\") -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) { return quantiles(b, number(b), true); },
   });
 }

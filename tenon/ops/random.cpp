@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "tenon/ops/create.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 
 namespace tenon {
 
@@ -87,9 +87,9 @@ void register_random(Registry& ops) {
   ops.add(random_key, {   // an op, so that a state can also be part of a graph
       .schema = "tenon::random_key(int seed, int counter) -> Tensor",
       .meta = [](MetaCall&) -> Metas { return make_meta(DType::i64, {2}); },
-      .lower = [](Lower& l) { l.tensor([&](const Index& i) { return select(i[0] == 0, l.extent(l.integer(0)), l.extent(l.integer(1))); }); },
+      .lower = [](Lower& l) { l.tensor([&](const Index& i) { return select(i[0] == 0, l.extent(l.integer("seed")), l.extent(l.integer("counter"))); }); },
       .to_torch = [](Build& b) -> Results {   // the draws from it have a generator of their own there
-        return full(Sizes{2}, b.arg(0), kw("dtype", DType::i64));
+        return full(Sizes{2}, b.arg("seed"), kw("dtype", DType::i64));
       },
   });
   ops.add(random_uniform, {
@@ -98,7 +98,7 @@ void register_random(Registry& ops) {
       .lower = [](Lower& l) {
         l.tensor([&](const Index& i) { return unit(Bits(l, i, l.out().sizes()), l.out().dtype(), 0, 1); });
       },
-      .to_torch = [](Build& b) { return rand(b.arg(2), kw("dtype", b.arg(3))); },
+      .to_torch = [](Build& b) { return rand(b.arg("size"), kw("dtype", b.arg("dtype"))); },
   });
   ops.add(random_normal, {
       .schema = "tenon::random_normal(Tensor state, int stream, SymInt[] size, *, ScalarType dtype) -> Tensor",
@@ -110,12 +110,12 @@ void register_random(Registry& ops) {
           return loop::sqrt(loop::log(1.0 - unit(bits, dtype, 0, 2)) * -2.0) * loop::cos(unit(bits, dtype, 1, 2) * (2 * M_PI));
         });
       },
-      .to_torch = [](Build& b) { return randn(b.arg(2), kw("dtype", b.arg(3))); },
+      .to_torch = [](Build& b) { return randn(b.arg("size"), kw("dtype", b.arg("dtype"))); },
   });
   ops.add(random_int, {
       .schema = "tenon::random_int(Tensor state, int stream, SymInt low, SymInt high, SymInt[] size, *, ScalarType dtype) -> Tensor",
       .meta = [](MetaCall& m) {
-        SymInt low = m.integer(2), high = m.integer(3);
+        SymInt low = m.integer("low"), high = m.integer("high");
         m.require(!low.is_int() || !high.is_int() || low.as_int() < high.as_int(), "expected low < high, got ", low, " and ", high);
         return drawn_meta(m, 4, 5, false);
       },
@@ -123,17 +123,17 @@ void register_random(Registry& ops) {
         l.tensor([&](const Index& i) {
           Bits bits(l, i, l.out().sizes());
           Expr wide = shifted_right(bits.word(0, 2), 1) * (int64_t{1} << 32) + bits.word(1, 2);   // 63 bits
-          Expr low = l.extent(l.integer(2)), value = low + call(loop::Fn::remainder, wide, l.extent(l.integer(3)) - low);
+          Expr low = l.extent(l.integer("low")), value = low + call(loop::Fn::remainder, wide, l.extent(l.integer("high")) - low);
           return l.out().dtype() == DType::boolean ? value != 0 : value;
         });
       },
-      .to_torch = [](Build& b) { return randint(b.arg(2), b.arg(3), b.arg(4), kw("dtype", b.arg(5))); },
+      .to_torch = [](Build& b) { return randint(b.arg("low"), b.arg("high"), b.arg("size"), kw("dtype", b.arg("dtype"))); },
   });
   ops.add(random_permutation, {
       .schema = "tenon::random_permutation(Tensor state, int stream, SymInt n, *, ScalarType dtype) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
-        m.require(!m.integer(2).is_int() || m.integer(2).as_int() >= 0, "n: expected a number that is not negative, got ", m.integer(2));
-        return make_meta(*m.dtype(3), {m.integer(2)}, m.meta(0).device);
+        m.require(!m.integer("n").is_int() || m.integer("n").as_int() >= 0, "n: expected a number that is not negative, got ", m.integer("n"));
+        return make_meta(*m.dtype("dtype"), {m.integer("n")}, m.meta("state").device);
       },
       .lower = [](Lower& l) {   // the order of random keys
         Sizes sizes = l.out().sizes();
@@ -145,46 +145,46 @@ void register_random(Registry& ops) {
         l.anchor(loop::Sort{.in = keys.operand(), .values = sorted.operand(), .indices = order.operand(), .dim = 0, .descending = false});
         l.copy(order, l.out());
       },
-      .to_torch = [](Build& b) { return randperm(b.arg(2), kw("dtype", b.arg(3))); },
+      .to_torch = [](Build& b) { return randperm(b.arg("n"), kw("dtype", b.arg("dtype"))); },
   });
 
   ops.add(rand, {
       .schema = "rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.random = true},
-      .decompose = [](Build& b) -> Results { return one(drawn(random_uniform, b.ints(0), b.dtype(1).value_or(DType::f32))); },
+      .decompose = [](Build& b) -> Results { return one(drawn(random_uniform, b.ints("size"), b.dtype("dtype").value_or(DType::f32))); },
   });
   ops.add(randn, {
       .schema = "randn(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.random = true},
-      .decompose = [](Build& b) -> Results { return one(drawn(random_normal, b.ints(0), b.dtype(1).value_or(DType::f32))); },
+      .decompose = [](Build& b) -> Results { return one(drawn(random_normal, b.ints("size"), b.dtype("dtype").value_or(DType::f32))); },
   });
   ops.add({
       .schema = "randint(SymInt high, SymInt[] size, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.random = true},
-      .decompose = [](Build& b) { return randint(0, b.arg(0), b.arg(1), kw("dtype", b.arg(2))); },
+      .decompose = [](Build& b) { return randint(0, b.arg("high"), b.arg("size"), kw("dtype", b.arg("dtype"))); },
   });
   ops.add(randint, {
       .schema = "randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? "
                 "pin_memory=None) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.random = true},
       .decompose = [](Build& b) {
         int64_t stream = 0;
         Tensor state = ambient_random_state(&stream);
-        return random_int(state, stream, b.arg(0), b.arg(1), b.arg(2), kw("dtype", b.dtype(3).value_or(DType::i64)));
+        return random_int(state, stream, b.arg("low"), b.arg("high"), b.arg("size"), kw("dtype", b.dtype("dtype").value_or(DType::i64)));
       },
   });
   ops.add(randperm, {
       .schema = "randperm(SymInt n, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.random = true},
       .decompose = [](Build& b) {
         int64_t stream = 0;
         Tensor state = ambient_random_state(&stream);
-        return random_permutation(state, stream, b.arg(0), kw("dtype", b.dtype(1).value_or(DType::i64)));
+        return random_permutation(state, stream, b.arg("n"), kw("dtype", b.dtype("dtype").value_or(DType::i64)));
       },
   });
 }

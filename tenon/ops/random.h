@@ -4,7 +4,7 @@
 #pragma once
 #include <functional>
 
-#include "tenon/ops/op_def.h"
+#include "tenon/rules/op_def.h"
 
 namespace tenon {
 

@@ -5,10 +5,10 @@
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
 #include "tenon/ops/index.h"
-#include "tenon/ops/infer.h"
-#include "tenon/ops/known.h"
+#include "tenon/rules/infer.h"
+#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/reduce.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/view.h"
 
@@ -340,102 +340,102 @@ void register_rearrange(Registry& ops) {
       .schema = "repeat(Tensor self, SymInt[] repeats) -> Tensor",
       .meta = repeat_meta,
       .lower = lower_repeat,
-      .vjp = repeat_vjp,
+      .vjp = {{"self, repeats", repeat_vjp}},
   });
   ops.add({
       .schema = "tile(Tensor self, SymInt[] dims) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) -> Results { return one(repeated(b[0], b.ints(1))); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) -> Results { return one(repeated(b["self"], b.ints("dims"))); },
   });
   ops.add(repeat_interleave_int, {
       .schema = "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) "
                 "-> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) -> Results { return one(interleaved(b[0], b.integer(1), b.arg(2), b)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) -> Results { return one(interleaved(b["self"], b.integer("repeats"), b.arg("dim"), b)); },
   });
   ops.add(flip, {
       .schema = "flip(Tensor self, int[] dims) -> Tensor",
       .meta = flip_meta,
       .lower = lower_flip,
-      .vjp = [](Vjp& v) -> Grads { return {flip(v.grad(0), v.arg(1))}; },
+      .vjp = {{"self", [](Vjp& v) { return flip(v.grad(), v.arg("dims")); }}},
   });
   ops.add({
       .schema = "fliplr(Tensor self) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
-            b.require(b[0].rank() >= 2, "expected at least 2 dimensions, got ", b[0].meta());
-            return flip(b[0], Sizes{1});
+            b.require(b["self"].rank() >= 2, "expected at least 2 dimensions, got ", b["self"].meta());
+            return flip(b["self"], Sizes{1});
           },
   });
   ops.add({
       .schema = "flipud(Tensor self) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
-            b.require(b[0].rank() >= 1, "expected at least 1 dimension, got ", b[0].meta());
-            return flip(b[0], Sizes{0});
+            b.require(b["self"].rank() >= 1, "expected at least 1 dimension, got ", b["self"].meta());
+            return flip(b["self"], Sizes{0});
           },
   });
   ops.add(roll, {
       .schema = "roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
       .meta = roll_meta,
       .lower = lower_roll,
-      .vjp = [](Vjp& v) -> Grads {
-        Sizes back = v.ints(1);
+      .vjp = {{"self, shifts, dims", [](Vjp& v) -> Grads {
+        Sizes back = v.ints("shifts");
         for (SymInt& s : back) s = -s;
-        return {roll(v.grad(0), back, v.arg(2))};
-      },
+        return {roll(v.grad(0), back, v.arg("dims"))};
+      }}},
   });
   ops.add({
       .schema = "fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) { return turned_by_half(b, 0); },
   });
   ops.add({
       .schema = "fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) { return turned_by_half(b, 1); },
   });
   ops.add({
       .schema = "rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = rotated,
   });
   ops.add(unfold_backward, {
       .schema = "unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return like(m.meta(0), m.ints(1)); },
+      .meta = [](MetaCall& m) -> Metas { return like(m.meta("grad_in"), m.ints("input_sizes")); },
       .lower =
           [](Lower& l) {
-            Ref grad = l[0];
-            Sizes sizes = l.ints(1);
-            size_t dim = l.dim(2, sizes.size());
+            Ref grad = l["grad_in"];
+            Sizes sizes = l.ints("input_sizes");
+            size_t dim = l.dim("dim", sizes.size());
             accumulate(l, Sizes(grad.sizes()), [&](Ref target, const Index& i) {
               if (sizes.empty()) return l.store(target, {}, grad.at(i), loop::Mode::add);
               Index at = i.drop_last();
-              l.store(target, at.with(dim, at[dim] * l.extent(l.integer(4)) + i.last()), grad.at(i),
+              l.store(target, at.with(dim, at[dim] * l.extent(l.integer("step")) + i.last()), grad.at(i),
                       loop::Mode::add);
             });
           },
-      .vjp = [](Vjp& v) -> Grads { return {unfold(v.grad(0), v.arg(2), v.arg(3), v.arg(4))}; },
+      .vjp = {{"grad_in", [](Vjp& v) { return unfold(v.grad(), v.arg("dim"), v.arg("size"), v.arg("step")); }}},
   });
   ops.add({
       .schema = "slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt "
                 "step) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
-          [](Build& b) { return slice_scatter(zeros(b.ints(1), b[0]), b[0], b.arg(2), b.arg(3), b.arg(4), b.arg(5)); },
+          [](Build& b) { return slice_scatter(zeros(b.ints("input_sizes"), b["grad_output"]), b["grad_output"], b.arg("dim"), b.arg("start"), b.arg("end"), b.arg("step")); },
   });
   ops.add({
       .schema = "select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return select_scatter(zeros(b.ints(1), b[0]), b[0], b.arg(2), b.arg(3)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return select_scatter(zeros(b.ints("input_sizes"), b["grad_output"]), b["grad_output"], b.arg("dim"), b.arg("index")); },
   });
   ops.add({
       .schema = "diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
-          [](Build& b) { return diagonal_scatter(zeros(b.ints(1), b[0]), b[0], b.arg(2), b.arg(3), b.arg(4)); },
+          [](Build& b) { return diagonal_scatter(zeros(b.ints("input_sizes"), b["grad_output"]), b["grad_output"], b.arg("offset"), b.arg("dim1"), b.arg("dim2")); },
   });
   ops.add(
       im2col,
@@ -443,32 +443,32 @@ void register_rearrange(Registry& ops) {
           .schema = "im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
           .meta = im2col_meta,
           .lower = lower_im2col,
-          .vjp = [](Vjp& v) -> Grads {
-            const Sizes& s = v[0].sizes();
-            return {col2im(v.grad(0), Sizes{s[s.size() - 2], s[s.size() - 1]}, v.arg(1), v.arg(2), v.arg(3), v.arg(4))};
-          },
+          .vjp = {{"self, kernel_size, dilation, padding, stride", [](Vjp& v) -> Grads {
+            const Sizes& s = v["self"].sizes();
+            return {col2im(v.grad(0), Sizes{s[s.size() - 2], s[s.size() - 1]}, v.arg("kernel_size"), v.arg("dilation"), v.arg("padding"), v.arg("stride"))};
+          }}},
       });
   ops.add(col2im, {
       .schema = "col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] "
                 "padding, int[2] stride) -> Tensor",
       .meta = col2im_meta,
       .lower = lower_col2im,
-      .vjp = [](Vjp& v) -> Grads { return {im2col(v.grad(0), v.arg(2), v.arg(3), v.arg(4), v.arg(5))}; },
+      .vjp = {{"self", [](Vjp& v) { return im2col(v.grad(), v.arg("kernel_size"), v.arg("dilation"), v.arg("padding"), v.arg("stride")); }}},
   });
   ops.add({
       .schema = "pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0., str "
                 "padding_side=\"right\") -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = padded_together,
   });
   ops.add({
       .schema = "_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = chunks_joined,
   });
   ops.add({
       .schema = "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = combined_elements,
   });
   for (const char* schema : {
@@ -495,10 +495,10 @@ void register_rearrange(Registry& ops) {
            "unsqueeze_copy(Tensor self, int dim) -> Tensor",
        }) {
     if (std::string_view(schema).substr(0, 13) == "_reshape_copy")
-      ops.add({.schema = schema, .kind = Kind::composite, .decompose = [](Build& b) {
+      ops.add({.schema = schema, .kind = OpKind::composite, .decompose = [](Build& b) {
                  return clone(reshape(b[0], b.arg(1)), MemoryFormat::contiguous);
                }});
-    else ops.add({.schema = schema, .kind = Kind::composite, .decompose = copied_view});
+    else ops.add({.schema = schema, .kind = OpKind::composite, .decompose = copied_view});
   }
 }
 

@@ -1,10 +1,9 @@
 // Recurrent cells and layers, as what they mean step by step. The number of steps must be a constant.
 #include "tenon/ops/activation.h"
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/families.h"
 #include "tenon/ops/matmul.h"
 #include "tenon/ops/random.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/view.h"
 
@@ -117,9 +116,9 @@ void register_recurrent(Registry& ops) {
   ops.add({
       .schema = "lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) "
                 "-> (Tensor, Tensor)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        std::vector<Tensor> hx = b.tensors(1);
+        std::vector<Tensor> hx = b.tensors("hx");
         b.require(hx.size() == 2, "expected two states, got ", hx.size());
         State s = cell(b, {hx[0], hx[1]}, lstm_step, 4);
         return {{CallArg(s.h), CallArg(s.c)}};
@@ -129,7 +128,7 @@ void register_recurrent(Registry& ops) {
   ops.add({                                                                                                       \
       .schema = name                                                                                              \
       "_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor", \
-      .kind = Kind::composite,                                                                                    \
+      .kind = OpKind::composite,                                                                                    \
       .decompose = [](Build& b) -> Results {                                                                      \
         return one(cell(b, {b[1], none}, step, count).h);                                                         \
       },                                                                                                          \
@@ -142,9 +141,9 @@ void register_recurrent(Registry& ops) {
       .schema = "lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float "
                 "dropout, bool train, "
                 "bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        std::vector<Tensor> hx = b.tensors(1);
+        std::vector<Tensor> hx = b.tensors("hx");
         b.require(hx.size() == 2, "expected two states, got ", hx.size());
         Layers l = layers(b, hx[0], hx[1], lstm_step);
         return {{CallArg(l.output), CallArg(Tensor(stack(l.h, 0))), CallArg(Tensor(stack(l.c, 0)))}};
@@ -155,7 +154,7 @@ void register_recurrent(Registry& ops) {
       .schema = name                                                                                                  \
       ".input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, " \
       "bool bidirectional, bool batch_first) -> (Tensor, Tensor)",                                                    \
-      .kind = Kind::composite,                                                                                        \
+      .kind = OpKind::composite,                                                                                        \
       .decompose = [](Build& b) { return plain_layers(b, step); },                                                    \
   })
   TENON_LAYERS("gru", gru_step);

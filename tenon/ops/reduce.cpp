@@ -6,9 +6,9 @@
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
 #include "tenon/ops/index.h"
-#include "tenon/ops/known.h"
+#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/logic.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/view.h"
 
 namespace tenon {
@@ -76,7 +76,7 @@ Tensor share_evenly(const Tensor& grad, const Tensor& x, const Tensor& extreme, 
 
 void require_elements(const ArgsView& m, const Sizes& sizes, const Reduced& over) {
   for (size_t d : over.dims)
-    m.require(!surely(sym::eq(sizes[d], 0)), "expected dimension ", d, " to have elements, got sizes ", sizes,
+    m.require(!statically_true(sym::eq(sizes[d], 0)), "expected dimension ", d, " to have elements, got sizes ", sizes,
               "; there is none to choose");
 }
 
@@ -216,146 +216,146 @@ Grads spread(Vjp& v, bool average, bool has_dims) {
 void register_reduce(Registry& ops) {
   ops.add(sum_all, {
       .schema = "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-      .kind = Kind::reduction,
-      .meta = [](MetaCall& m) -> Metas { return like(m.meta(0), {}, summed_dtype(m, 1)); },
+      .kind = OpKind::reduction,
+      .meta = [](MetaCall& m) -> Metas { return like(m.meta("self"), {}, summed_dtype(m, 1)); },
       .lower = [](Lower& l) { lower_sum(l, -1, -1, false); },
-      .vjp = [](Vjp& v) { return spread(v, false, false); },
+      .vjp = {{"self, dtype", [](Vjp& v) { return spread(v, false, false); }}},
   });
   ops.add(sum, {
       .schema =
           "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = [](MetaCall& m) -> Metas {
-        return like(m.meta(0), reduced_sizes(m.meta(0).sizes, m.dims(1, m.meta(0).rank()), m.flag(2)),
+        return like(m.meta("self"), reduced_sizes(m.meta("self").sizes, m.dims("dim", m.meta("self").rank()), m.flag("keepdim")),
                     summed_dtype(m, 3));
       },
       .lower = [](Lower& l) { lower_sum(l, 1, 2, false); },
-      .vjp = [](Vjp& v) { return spread(v, false, true); },
+      .vjp = {{"self, dim, keepdim, dtype", [](Vjp& v) { return spread(v, false, true); }}},
   });
   ops.add(mean_all, {
       .schema = "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = [](MetaCall& m) -> Metas {
-        DType dtype = m.dtype(1).value_or(m.meta(0).dtype);
-        m.require(is_floating(dtype), "expected a floating point tensor, got ", m.meta(0),
+        DType dtype = m.dtype("dtype").value_or(m.meta("self").dtype);
+        m.require(is_floating(dtype), "expected a floating point tensor, got ", m.meta("self"),
                   "; convert it or give a dtype");
-        return like(m.meta(0), {}, dtype);
+        return like(m.meta("self"), {}, dtype);
       },
       .lower = [](Lower& l) { lower_sum(l, -1, -1, true); },
-      .vjp = [](Vjp& v) { return spread(v, true, false); },
+      .vjp = {{"self, dtype", [](Vjp& v) { return spread(v, true, false); }}},
   });
   ops.add(mean, {
       .schema = "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = [](MetaCall& m) -> Metas {
-        DType dtype = m.dtype(3).value_or(m.meta(0).dtype);
-        m.require(is_floating(dtype), "expected a floating point tensor, got ", m.meta(0),
+        DType dtype = m.dtype("dtype").value_or(m.meta("self").dtype);
+        m.require(is_floating(dtype), "expected a floating point tensor, got ", m.meta("self"),
                   "; convert it or give a dtype");
-        return like(m.meta(0), reduced_sizes(m.meta(0).sizes, m.dims(1, m.meta(0).rank()), m.flag(2)), dtype);
+        return like(m.meta("self"), reduced_sizes(m.meta("self").sizes, m.dims("dim", m.meta("self").rank()), m.flag("keepdim")), dtype);
       },
       .lower = [](Lower& l) { lower_sum(l, 1, 2, true); },
-      .vjp = [](Vjp& v) { return spread(v, true, true); },
+      .vjp = {{"self, dim, keepdim, dtype", [](Vjp& v) { return spread(v, true, true); }}},
   });
   ops.add(any, {
       .schema = "any(Tensor self) -> Tensor",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = [](MetaCall& m) { return logical_meta(m, -1, -1); },
       .lower = [](Lower& l) { lower_combined(l, loop::Combine::any, -1, -1); },
   });
   ops.add(any_dim, {
       .schema = "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = [](MetaCall& m) { return logical_meta(m, 1, 2); },
       .lower = [](Lower& l) { lower_combined(l, loop::Combine::any, 1, 2); },
   });
   ops.add({
       .schema = "any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = logical_list_meta,
       .lower = [](Lower& l) { lower_logical_list(l, loop::Combine::any); },
   });
   ops.add(all, {
       .schema = "all(Tensor self) -> Tensor",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = [](MetaCall& m) { return logical_meta(m, -1, -1); },
       .lower = [](Lower& l) { lower_combined(l, loop::Combine::all, -1, -1); },
   });
   ops.add(all_dim, {
       .schema = "all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = [](MetaCall& m) { return logical_meta(m, 1, 2); },
       .lower = [](Lower& l) { lower_combined(l, loop::Combine::all, 1, 2); },
   });
   ops.add({
       .schema = "all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = logical_list_meta,
       .lower = [](Lower& l) { lower_logical_list(l, loop::Combine::all); },
   });
   ops.add(amax, {
       .schema = "amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = [](MetaCall& m) { return extreme_meta(m, 1, 2); },
       .lower = [](Lower& l) { lower_combined(l, loop::Combine::max, 1, 2); },
-      .vjp = [](Vjp& v) { return extreme_rule(v, 1, 2); },
+      .vjp = {{"self, dim, keepdim", [](Vjp& v) { return extreme_rule(v, 1, 2); }}},
   });
   ops.add({
       .schema = "max(Tensor self) -> Tensor",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = [](MetaCall& m) { return extreme_meta(m, -1, -1); },
       .lower = [](Lower& l) { lower_combined(l, loop::Combine::max, -1, -1); },
-      .vjp = [](Vjp& v) { return extreme_rule(v, -1, -1); },
+      .vjp = {{"self", [](Vjp& v) { return extreme_rule(v, -1, -1); }}},
   });
   ops.add({
       .schema = "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = selected_meta,
       .lower = [](Lower& l) { lower_selected(l, loop::Combine::max, loop::Combine::argmax); },
-      .vjp = selected_rule,
+      .vjp = {{"self, dim, keepdim", selected_rule}},
   });
   ops.add(argmax, {
       .schema = "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = position_meta,
       .lower = [](Lower& l) { lower_combined(l, loop::Combine::argmax, 1, 2); },
   });
   ops.add(amin, {
       .schema = "amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = [](MetaCall& m) { return extreme_meta(m, 1, 2); },
       .lower = [](Lower& l) { lower_combined(l, loop::Combine::min, 1, 2); },
-      .vjp = [](Vjp& v) { return extreme_rule(v, 1, 2); },
+      .vjp = {{"self, dim, keepdim", [](Vjp& v) { return extreme_rule(v, 1, 2); }}},
   });
   ops.add({
       .schema = "min(Tensor self) -> Tensor",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = [](MetaCall& m) { return extreme_meta(m, -1, -1); },
       .lower = [](Lower& l) { lower_combined(l, loop::Combine::min, -1, -1); },
-      .vjp = [](Vjp& v) { return extreme_rule(v, -1, -1); },
+      .vjp = {{"self", [](Vjp& v) { return extreme_rule(v, -1, -1); }}},
   });
   ops.add({
       .schema = "min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = selected_meta,
       .lower = [](Lower& l) { lower_selected(l, loop::Combine::min, loop::Combine::argmin); },
-      .vjp = selected_rule,
+      .vjp = {{"self, dim, keepdim", selected_rule}},
   });
   ops.add({
       .schema = "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = position_meta,
       .lower = [](Lower& l) { lower_combined(l, loop::Combine::argmin, 1, 2); },
   });
   ops.add({
       .schema = "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = [](MetaCall& m) -> Metas {
         TensorMeta one = *extreme_meta(m, 1, 2).values[0].get<TensorMeta>();
         return {one, one};
       },
       .lower =
           [](Lower& l) {
-            Ref x = l[0];
+            Ref x = l["self"];
             Reduced over(l, x.sizes(), 1, 2);
             Sizes extents = extents_of(x.sizes(), over.dims);
             l.stage(Sizes(l.out(0).sizes()), [&](const Index& i) {
@@ -364,42 +364,42 @@ void register_reduce(Registry& ops) {
               l.store(l.out(1), i, l.reduce(loop::Combine::max, extents, term));
             });
           },
-      .vjp = [](Vjp& v) -> Grads {
-        Reduced over(v, v[0].sizes(), 1, 2);
-        Tensor low = v.grad(0) ? share_evenly(v.grad(0), v[0], v.out(0), over) : none;
-        Tensor high = v.grad(1) ? share_evenly(v.grad(1), v[0], v.out(1), over) : none;
+      .vjp = {{"self, dim, keepdim", [](Vjp& v) -> Grads {
+        Reduced over(v, v["self"].sizes(), 1, 2);
+        Tensor low = v.grad(0) ? share_evenly(v.grad(0), v["self"], v.out(0), over) : none;
+        Tensor high = v.grad(1) ? share_evenly(v.grad(1), v["self"], v.out(1), over) : none;
         return {low && high ? low + high : low ? low : high};
-      },
+      }}},
   });
   ops.add({
       .schema = "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-      .kind = Kind::reduction,
-      .meta = [](MetaCall& m) -> Metas { return like(m.meta(0), {}, summed_dtype(m, 1)); },
+      .kind = OpKind::reduction,
+      .meta = [](MetaCall& m) -> Metas { return like(m.meta("self"), {}, summed_dtype(m, 1)); },
       .lower = [](Lower& l) { lower_combined(l, loop::Combine::product, -1, -1, true); },
-      .vjp = [](Vjp& v) -> Grads { return {product_gradient(v.grad(0), v[0], Reduced(v, v[0].sizes(), -1, -1))}; },
+      .vjp = {{"self", [](Vjp& v) { return product_gradient(v.grad(), v["self"], Reduced(v, v["self"].sizes(), -1, -1)); }}},
   });
   ops.add(
       prod,
       {
           .schema = "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-          .kind = Kind::reduction,
+          .kind = OpKind::reduction,
           .meta = [](MetaCall& m) -> Metas {
-            return reduced_meta(m, Reduced(m, m.meta(0).sizes, 1, 2), summed_dtype(m, 3));
+            return reduced_meta(m, Reduced(m, m.meta("self").sizes, 1, 2), summed_dtype(m, 3));
           },
           .lower = [](Lower& l) { lower_combined(l, loop::Combine::product, 1, 2, true); },
-          .vjp = [](Vjp& v) -> Grads { return {product_gradient(v.grad(0), v[0], Reduced(v, v[0].sizes(), 1, 2))}; },
+          .vjp = {{"self", [](Vjp& v) { return product_gradient(v.grad(), v["self"], Reduced(v, v["self"].sizes(), 1, 2)); }}},
       });
   ops.add({
       .schema = "count_nonzero(Tensor self, int? dim=None) -> Tensor",
-      .kind = Kind::reduction,
-      .meta = [](MetaCall& m) -> Metas { return reduced_meta(m, Reduced(m, m.meta(0).sizes, 1, -1), DType::i64); },
+      .kind = OpKind::reduction,
+      .meta = [](MetaCall& m) -> Metas { return reduced_meta(m, Reduced(m, m.meta("self").sizes, 1, -1), DType::i64); },
       .lower = [](Lower& l) { lower_count(l, 1); },
   });
   ops.add(count_nonzero, {
       .schema = "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = [](MetaCall& m) -> Metas {
-        return reduced_meta(m, Reduced(m, m.meta(0).sizes, 1, -1), DType::i64);
+        return reduced_meta(m, Reduced(m, m.meta("self").sizes, 1, -1), DType::i64);
       },
       .lower = [](Lower& l) { lower_count(l, 1); },
   });

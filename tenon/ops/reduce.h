@@ -1,6 +1,6 @@
 // Reductions over dimensions.
 #pragma once
-#include "tenon/ops/op_def.h"
+#include "tenon/rules/op_def.h"
 
 namespace tenon {
 

@@ -8,7 +8,7 @@
 #include "tenon/ops/create.h"
 #include "tenon/ops/index.h"
 #include "tenon/ops/logic.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/view.h"
 
@@ -102,59 +102,57 @@ void register_scan(Registry& ops) {
       .schema = "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
       .meta = scan_meta,
       .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::sum); },
-      .vjp = [](Vjp& v) -> Grads { return {summed_from(v.grad(0), v.constant(1))}; },
+      .vjp = {{"self", [](Vjp& v) { return summed_from(v.grad(), v.constant("dim")); }}},
   });
   ops.add(cumprod, {
       .schema = "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
       .meta = scan_meta,
       .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::product); },
-      .vjp = [](Vjp& v) -> Grads {
-        return {cumprod_backward(v.grad(0), to(v[0], v.out(0).dtype()), v.arg(1), v.out(0))};
-      },
+      .vjp = {{"self", [](Vjp& v) { return cumprod_backward(v.grad(), to(v["self"], v.out().dtype()), v.arg("dim"), v.out()); }}},
   });
   ops.add(cumprod_backward, {
       .schema = "cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        return one(cumprod_gradient(b[0], b[1], b.constant(2), b[3]));
+        return one(cumprod_gradient(b["grad"], b["input"], b.constant("dim"), b["output"]));
       },
   });
   ops.add({
       .schema = "cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)",
       .meta = extreme_scan_meta,
       .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::max, true); },
-      .vjp = extreme_scan_rule,
+      .vjp = {{"self, dim", extreme_scan_rule}},
   });
   ops.add({
       .schema = "cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)",
       .meta = extreme_scan_meta,
       .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::min, true); },
-      .vjp = extreme_scan_rule,
+      .vjp = {{"self, dim", extreme_scan_rule}},
   });
   ops.add(logcumsumexp, {
       .schema = "logcumsumexp(Tensor self, int dim) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
-        (void)m.dim(1, m.meta(0).rank());
-        m.require(is_floating(m.meta(0).dtype), "expected a floating point tensor, got ", m.meta(0),
+        (void)m.dim("dim", m.meta("self").rank());
+        m.require(is_floating(m.meta("self").dtype), "expected a floating point tensor, got ", m.meta("self"),
                   "; convert it first");
-        return like(m.meta(0), m.meta(0).sizes);
+        return like(m.meta("self"), m.meta("self").sizes);
       },
       .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::logsumexp); },
-      .vjp = [](Vjp& v) -> Grads { return {logcumsumexp_gradient(v.grad(0), v[0], v.constant(1), v.out(0))}; },
+      .vjp = {{"self", [](Vjp& v) { return logcumsumexp_gradient(v.grad(), v["self"], v.constant("dim"), v.out()); }}},
   });
   ops.add({
       .schema = "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        Tensor x = b[0];
+        Tensor x = b["self"];
         b.require(x.rank() >= 1, "expected a tensor of at least one dimension, got ", x.meta());
-        int64_t n = b.constant(1), dim = static_cast<int64_t>(b.dim(2, x.rank()));
+        int64_t n = b.constant("n"), dim = static_cast<int64_t>(b.dim("dim", x.rank()));
         b.require(n >= 0, "argument n: expected a number that is not negative, got ", n);
-        if (n > 0 && (b.given(3) || b.given(4))) {
+        if (n > 0 && (b.given("prepend") || b.given("append"))) {
           std::vector<Tensor> parts;
-          if (b.given(3)) parts.push_back(b[3]);
+          if (b.given("prepend")) parts.push_back(b["prepend"]);
           parts.push_back(x);
-          if (b.given(4)) parts.push_back(b[4]);
+          if (b.given("append")) parts.push_back(b["append"]);
           x = cat(parts, dim);
         }
         if (n == 0) return clone(x);

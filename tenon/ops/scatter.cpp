@@ -2,9 +2,9 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/create.h"
 #include "tenon/ops/index.h"
-#include "tenon/ops/infer.h"
+#include "tenon/rules/infer.h"
 #include "tenon/ops/reduce.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/view.h"
 
 namespace tenon {
@@ -189,26 +189,24 @@ Grads scatter_reduce_vjp(Vjp& v) {
 void register_scatter(Registry& ops) {
   ops.add({
       .schema = "gather_backward(Tensor grad, Tensor self, int dim, Tensor index, bool sparse_grad) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return scatter_add(zeros(b[1].sizes(), b[0]), b.arg(2), b[3], b[0]); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return scatter_add(zeros(b["self"].sizes(), b["grad"]), b.arg("dim"), b["index"], b["grad"]); },
   });
   ops.add(gather, {
       .schema = "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
       .meta = gather_meta,
       .lower = lower_gather,
-      .vjp = [](Vjp& v) -> Grads {
-        return {scatter_add(zeros(v[0].sizes(), v.grad(0)), v.arg(1), v[2], v.grad(0))};
-      },
+      .vjp = {{"self", [](Vjp& v) { return scatter_add(zeros(v["self"].sizes(), v.grad()), v.arg("dim"), v["index"], v.grad()); }}},
   });
   ops.add({
       .schema = "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        Tensor self = b[0], indices = b[1];
-        if (!b.given(2)) return gather(reshape(self, Sizes{-1}), 0, reshape(indices, Sizes{-1}));
+        Tensor self = b["self"], indices = b["indices"];
+        if (!b.given("dim")) return gather(reshape(self, Sizes{-1}), 0, reshape(indices, Sizes{-1}));
         b.require(self.rank() == indices.rank(), "expected indices of ", self.rank(), " dimensions, got ",
                   indices.meta());
-        size_t dim = b.dim(2, self.rank());
+        size_t dim = b.dim("dim", self.rank());
         Sizes common = self.sizes(), own = indices.sizes();
         common[dim] = 1;
         own[dim] = 1;
@@ -223,47 +221,42 @@ void register_scatter(Registry& ops) {
       .schema = "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
       .meta = scatter_source_meta,
       .lower = [](Lower& l) { lower_scatter(l, true, Mode::set); },
-      .vjp = [](Vjp& v) -> Grads {
-        return {v.needs(0) ? Grad(scatter_value(v.grad(0), v.arg(1), v[2], 0)) : Grad(),
-                {},
-                {},
-                v.needs(3) ? Grad(gather(v.grad(0), v.arg(1), v[2])) : Grad()};
-      },
+      .vjp = {{"self", [](Vjp& v) { return scatter_value(v.grad(), v.arg("dim"), v["index"], 0); }},
+              {"src", [](Vjp& v) { return gather(v.grad(), v.arg("dim"), v["index"]); }}},
   });
   ops.add(scatter_value, {
       .schema = "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
       .meta = scatter_value_meta,
       .lower = [](Lower& l) { lower_scatter(l, false, Mode::set); },
-      .vjp = [](Vjp& v) -> Grads { return {scatter_value(v.grad(0), v.arg(1), v[2], 0)}; },
+      .vjp = {{"self", [](Vjp& v) { return scatter_value(v.grad(), v.arg("dim"), v["index"], 0); }}},
   });
   ops.add({
       .schema = "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
       .meta = scatter_source_meta,
-      .lower = [](Lower& l) { lower_scatter(l, true, reduction_mode(l, l.string(4))); },
+      .lower = [](Lower& l) { lower_scatter(l, true, reduction_mode(l, l.string("reduce"))); },
   });
   ops.add({
       .schema = "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
       .meta = scatter_value_meta,
-      .lower = [](Lower& l) { lower_scatter(l, false, reduction_mode(l, l.string(4))); },
+      .lower = [](Lower& l) { lower_scatter(l, false, reduction_mode(l, l.string("reduce"))); },
   });
   ops.add(scatter_add, {
       .schema = "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
       .meta = scatter_source_meta,
       .lower = [](Lower& l) { lower_scatter(l, true, Mode::add); },
-      .vjp = [](Vjp& v) -> Grads {
-        return {v.grad(0), {}, {}, v.needs(3) ? Grad(gather(v.grad(0), v.arg(1), v[2])) : Grad()};
-      },
+      .vjp = {{"self", [](Vjp& v) { return v.grad(); }},
+              {"src", [](Vjp& v) { return gather(v.grad(), v.arg("dim"), v["index"]); }}},
   });
   ops.add(scatter_reduce, {
       .schema = "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str "
                 "reduce, *, bool include_self=True) -> Tensor",
       .meta =
           [](MetaCall& m) {
-            reduction_mode(m, m.string(4));
+            reduction_mode(m, m.string("reduce"));
             return scatter_source_meta(m);
           },
       .lower = lower_scatter_reduce,
-      .vjp = scatter_reduce_vjp,
+      .vjp = {{"self, dim, index, src, reduce, include_self", scatter_reduce_vjp}},
   });
 }
 

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <limits>
 
-#include "tenon/ops/plain.h"
-#include "tenon/ops/registry.h"
+#include "tenon/ops/elements.h"
+#include "tenon/rules/registry.h"
 
 namespace tenon {
 
@@ -158,12 +158,10 @@ void register_segment(Registry& ops) {
       .schema = "segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int axis=0, bool "
                 "unsafe=False, Scalar? initial=None) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
-        m.require(!m.given(3), "indices are not supported, in PyTorch neither; give lengths or offsets");
-        return like(m.meta(0), reduced(m, forward));
+        m.require(!m.given("indices"), "indices are not supported, in PyTorch neither; give lengths or offsets");
+        return like(m.meta("data"), reduced(m, forward));
       },
-      .vjp = [](Vjp& v) -> Grads {
-        return {segment_backward(v.grad(0), v.out(0), v[0], v.arg(1), kw("lengths", v[2]), kw("offsets", v[4]), kw("axis", v.arg(5)), kw("initial", v.arg(7)))};
-      },
+      .vjp = {{"data", [](Vjp& v) { return segment_backward(v.grad(), v.out(), v["data"], v.arg("reduce"), kw("lengths", v["lengths"]), kw("offsets", v["offsets"]), kw("axis", v.arg("axis")), kw("initial", v.arg("initial"))); }}},
       .kernel = reduce_segments,
   });
   ops.add(segment_backward, {
@@ -172,9 +170,9 @@ void register_segment(Registry& ops) {
       .meta = [](MetaCall& m) -> Metas {
         Sizes sizes = reduced(m, backward);
         for (size_t i : {0, 1})
-          m.require(m.meta(i).sizes == sizes && m.meta(i).dtype == m.meta(2).dtype, m.op.schema.args[i].name, ": expected ",
-                    make_meta(m.meta(2).dtype, sizes), ", got ", m.meta(i));
-        return like(m.meta(2), m.meta(2).sizes);
+          m.require(m.meta(i).sizes == sizes && m.meta(i).dtype == m.meta("data").dtype, m.op.schema.args[i].name, ": expected ",
+                    make_meta(m.meta("data").dtype, sizes), ", got ", m.meta(i));
+        return like(m.meta("data"), m.meta("data").sizes);
       },
       .kernel = reduce_segments_backward,
   });

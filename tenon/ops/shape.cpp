@@ -6,10 +6,10 @@
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
 #include "tenon/ops/index.h"
-#include "tenon/ops/infer.h"
-#include "tenon/ops/known.h"
+#include "tenon/rules/infer.h"
+#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/reduce.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/view.h"
 
 namespace tenon {
@@ -21,8 +21,8 @@ namespace {
 Tensor narrowed(const Tensor& x, size_t dim, SymInt start, SymInt length, const ArgsView& call) {
   SymInt size = x.sizes()[dim];
   call.require(x.rank() > 0, "a 0-d tensor cannot be narrowed");
-  if (surely(sym::lt(start, 0))) start = start + size;
-  bool fits = !surely(sym::lt(length, 0)) && !surely(sym::lt(start, 0)) && !surely(sym::gt(start + length, size));
+  if (statically_true(sym::lt(start, 0))) start = start + size;
+  bool fits = !statically_true(sym::lt(length, 0)) && !statically_true(sym::lt(start, 0)) && !statically_true(sym::gt(start + length, size));
   call.require(fits, "start ", start, " and length ", length, " exceed dimension ", dim, " of ", x.meta());
   return slice(x, dim, start, start + length);
 }
@@ -107,123 +107,123 @@ Results embedded_diagonal(Build& b) {
 void register_shape(Registry& ops) {
   ops.add(narrow, {
       .schema = "narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
       .decompose =
-          [](Build& b) { return one(narrowed(b[0], b.dim(1, b[0].rank()), b.integer(2), b.integer(3), b)); },
+          [](Build& b) { return one(narrowed(b["self"], b.dim("dim", b["self"].rank()), b.integer("start"), b.integer("length"), b)); },
   });
   ops.add({
       .schema = "narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
       .decompose =
           [](Build& b) {
-            b.require(is_integral(b[2].dtype()) && b[2].dtype() != DType::boolean && b[2].rank() == 0,
-                      "start: expected an integer without dimensions, got ", b[2].meta());
-            SymInt start = *item(b[2]).values[0].get<SymInt>();
-            return one(narrowed(b[0], b.dim(1, b[0].rank()), start, b.integer(3), b));
+            b.require(is_integral(b["start"].dtype()) && b["start"].dtype() != DType::boolean && b["start"].rank() == 0,
+                      "start: expected an integer without dimensions, got ", b["start"].meta());
+            SymInt start = *item(b["start"]).values[0].get<SymInt>();
+            return one(narrowed(b["self"], b.dim("dim", b["self"].rank()), start, b.integer("length"), b));
           },
   });
   ops.add({
       .schema = "narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
-            return clone(narrowed(b[0], b.dim(1, b[0].rank()), b.integer(2), b.integer(3), b),
+            return clone(narrowed(b["self"], b.dim("dim", b["self"].rank()), b.integer("start"), b.integer("length"), b),
                          MemoryFormat::contiguous);
           },
   });
   ops.add(flatten, {
       .schema = "flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return one(flattened(b[0], b.dim(1, b[0].rank()), b.dim(2, b[0].rank()), b)); },
+      .decompose = [](Build& b) { return one(flattened(b["self"], b.dim("start_dim", b["self"].rank()), b.dim("end_dim", b["self"].rank()), b)); },
   });
   ops.add({
       .schema = "ravel(Tensor(a) self) -> Tensor(a)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
       .decompose = [](Build& b) -> Results {
-        Tensor flat = contiguous(b[0]);
+        Tensor flat = contiguous(b["self"]);
         return view(flat, Sizes{flat.numel()});
       },
   });
   ops.add({
       .schema = "unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
       .decompose =
           [](Build& b) {
-            Sizes sizes = b[0].sizes();
-            size_t dim = b.dim(1, sizes.size());
-            b.require(!b.ints(2).empty(), "expected at least one size, got none");
-            Sizes parts = inferred_sizes(b.ints(2), sizes.empty() ? SymInt(1) : sizes[dim], b);
+            Sizes sizes = b["self"].sizes();
+            size_t dim = b.dim("dim", sizes.size());
+            b.require(!b.ints("sizes").empty(), "expected at least one size, got none");
+            Sizes parts = inferred_sizes(b.ints("sizes"), sizes.empty() ? SymInt(1) : sizes[dim], b);
             if (!sizes.empty()) sizes.erase(dim);
             for (size_t i = 0; i < parts.size(); ++i) sizes.insert(dim + i, parts[i]);
-            return view(b[0], sizes);
+            return view(b["self"], sizes);
           },
   });
   ops.add(movedim, {
       .schema = "movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return moved(b, b.ints(1), b.ints(2)); },
+      .decompose = [](Build& b) { return moved(b, b.ints("source"), b.ints("destination")); },
   });
   Handle move_one;
   ops.add(move_one, {
       .schema = "movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return moved(b, b.ints(1), b.ints(2)); },
+      .decompose = [](Build& b) { return moved(b, b.ints("source"), b.ints("destination")); },
   });
   ops.alias(movedim, {"moveaxis.intlist"});
   ops.alias(move_one, {"moveaxis.int"});
   ops.add({
       .schema = "expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return expand(b[0], b[1].sizes()); },
+      .decompose = [](Build& b) { return expand(b["self"], b["other"].sizes()); },
   });
   ops.add({
       .schema = "view_as(Tensor(a) self, Tensor other) -> Tensor(a)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return view(b[0], b[1].sizes()); },
+      .decompose = [](Build& b) { return view(b["self"], b["other"].sizes()); },
   });
   ops.add({
       .schema = "reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return reshape(b[0], b[1].sizes()); },
+      .decompose = [](Build& b) { return reshape(b["self"], b["other"].sizes()); },
   });
   ops.add({
       .schema = "broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return expand(b[0], b.arg(1)); },
+      .decompose = [](Build& b) { return expand(b["self"], b.arg("size")); },
   });
   ops.add(broadcast_tensors, {
       .schema = "broadcast_tensors(Tensor[] tensors) -> Tensor[]",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
       .decompose =
           [](Build& b) {
             Sizes sizes;
-            for (const Tensor& t : b.tensors(0)) sizes = broadcast(sizes, t.sizes(), b);
+            for (const Tensor& t : b.tensors("tensors")) sizes = broadcast(sizes, t.sizes(), b);
             std::vector<Tensor> out;
-            for (const Tensor& t : b.tensors(0)) out.push_back(expand(t, sizes));
+            for (const Tensor& t : b.tensors("tensors")) out.push_back(expand(t, sizes));
             return many(std::move(out));
           },
   });
   ops.add({
       .schema = "numpy_T(Tensor(a) self) -> Tensor(a)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
       .decompose =
           [](Build& b) {
             Sizes dims;
-            for (size_t i = b[0].rank(); i-- > 0;) dims.push_back(static_cast<int64_t>(i));
-            return permute(b[0], dims);
+            for (size_t i = b["self"].rank(); i-- > 0;) dims.push_back(static_cast<int64_t>(i));
+            return permute(b["self"], dims);
           },
   });
   auto last_two_swapped = [](Build& b) -> Results {
@@ -232,26 +232,26 @@ void register_shape(Registry& ops) {
   };
   for (const char* schema : {"mT(Tensor(a) self) -> Tensor(a)", "mH(Tensor(a) self) -> Tensor(a)",
                              "matrix_H(Tensor(a) self) -> Tensor(a)", "adjoint(Tensor(a) self) -> Tensor(a)"})
-    ops.add({.schema = schema, .kind = Kind::composite, .traits = {.may_alias = true}, .decompose = last_two_swapped});
+    ops.add({.schema = schema, .kind = OpKind::composite, .traits = {.may_alias = true}, .decompose = last_two_swapped});
 
   ops.add(meshgrid, {
       .schema = "meshgrid(Tensor[] tensors) -> Tensor[]",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return many(grids(b.tensors(0), "ij", b)); },
+      .decompose = [](Build& b) { return many(grids(b.tensors("tensors"), "ij", b)); },
   });
   ops.add({
       .schema = "meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return many(grids(b.tensors(0), b.string(1), b)); },
+      .decompose = [](Build& b) { return many(grids(b.tensors("tensors"), b.string("indexing"), b)); },
   });
   ops.add({
       .schema = "cartesian_prod(Tensor[] tensors) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
       .decompose = [](Build& b) -> Results {
-        std::vector<Tensor> tensors = b.tensors(0), columns;
+        std::vector<Tensor> tensors = b.tensors("tensors"), columns;
         for (const Tensor& t : tensors) b.require(t.rank() == 1, "expected tensors of 1 dimension, got ", t.meta());
         if (tensors.size() == 1) return one(tensors[0]);
         for (const Tensor& grid : grids(tensors, "ij", b)) columns.push_back(reshape(grid, Sizes{-1}));
@@ -260,39 +260,39 @@ void register_shape(Registry& ops) {
   });
   ops.add(diag_embed, {
       .schema = "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = embedded_diagonal,
   });
   ops.add({
       .schema = "diag(Tensor self, int diagonal=0) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        b.require(b[0].rank() == 1 || b[0].rank() == 2, "expected 1 or 2 dimensions, got ", b[0].meta());
-        return b[0].rank() == 1 ? diag_embed(b[0], b.arg(1))
-                                : clone(diagonal(b[0], b.arg(1)), MemoryFormat::contiguous);
+        b.require(b["self"].rank() == 1 || b["self"].rank() == 2, "expected 1 or 2 dimensions, got ", b["self"].meta());
+        return b["self"].rank() == 1 ? diag_embed(b["self"], b.arg("diagonal"))
+                                : clone(diagonal(b["self"], b.arg("diagonal")), MemoryFormat::contiguous);
       },
   });
   ops.add({
       .schema = "diagflat(Tensor self, int offset=0) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return diag_embed(reshape(b[0], Sizes{b[0].numel()}), b.arg(1)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return diag_embed(reshape(b["self"], Sizes{b["self"].numel()}), b.arg("offset")); },
   });
   ops.add({
       .schema = "linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return diagonal(b[0], b.arg(1), b.arg(2), b.arg(3)); },
+      .decompose = [](Build& b) { return diagonal(b["A"], b.arg("offset"), b.arg("dim1"), b.arg("dim2")); },
   });
   ops.add({
       .schema = "sum_to_size(Tensor self, SymInt[] size) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
       .decompose =
           [](Build& b) {
-            Sizes to = b.ints(1), spread = broadcast(b[0].sizes(), to, b);
-            b.require(to.size() <= b[0].rank() && spread == b[0].sizes(), "sizes ", to, " do not broadcast to ",
-                      b[0].meta());
-            return to.empty() ? sum(b[0], Sizes{}) : one(sum_to(b[0], to));
+            Sizes to = b.ints("size"), spread = broadcast(b["self"].sizes(), to, b);
+            b.require(to.size() <= b["self"].rank() && spread == b["self"].sizes(), "sizes ", to, " do not broadcast to ",
+                      b["self"].meta());
+            return to.empty() ? sum(b["self"], Sizes{}) : one(sum_to(b["self"], to));
           },
   });
 }

@@ -5,7 +5,7 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
 #include "tenon/ops/reduce.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 
 namespace tenon {
 
@@ -80,72 +80,70 @@ Results converted(Build& b, const Handle& handle) {
 void register_softmax(Registry& ops) {
   ops.add(softmax, {
       .schema = "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) { return converted(b, softmax_of); },
   });
   ops.add(log_softmax, {
       .schema = "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) { return converted(b, log_softmax_of); },
   });
   ops.alias(softmax, {"special_softmax"});
   ops.add({
       .schema = "special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) { return converted(b, log_softmax_of); },
   });
   ops.add(softmax_of, {
       .schema = "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = softmax_meta,
       .lower = [](Lower& l) { lower_softmax(l, false); },
-      .vjp = [](Vjp& v) -> Grads { return {softmax_backward(v.grad(0), v.out(0), v.arg(1), v[0].dtype())}; },
+      .vjp = {{"self", [](Vjp& v) { return softmax_backward(v.grad(), v.out(), v.arg("dim"), v["self"].dtype()); }}},
   });
   ops.add(log_softmax_of, {
       .schema = "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = softmax_meta,
       .lower = [](Lower& l) { lower_softmax(l, true); },
-      .vjp = [](Vjp& v) -> Grads {
-        return {log_softmax_backward(v.grad(0), v.out(0), v.arg(1), v[0].dtype())};
-      },
+      .vjp = {{"self", [](Vjp& v) { return log_softmax_backward(v.grad(), v.out(), v.arg("dim"), v["self"].dtype()); }}},
   });
   ops.add(
       softmax_backward,
       {
           .schema =
               "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
-          .kind = Kind::reduction,
+          .kind = OpKind::reduction,
           .meta = gradient_meta,
           .lower = [](Lower& l) { lower_softmax_gradient(l, false); },
-          .vjp = [](Vjp& v) -> Grads {
-            Tensor gg = v.grad(0), g = v[0], y = v[1];
-            auto total = [&](const Tensor& t) -> Tensor { return sum(t, v.arg(2), true); };
-            return {v.needs(0) ? Grad(softmax_backward(gg, y, v.arg(2), g.dtype())) : Grad(),
-                    v.needs(1) ? Grad(gg * (g - total(g * y)) - g * total(gg * y)) : Grad()};
-          },
+          .vjp = {{"grad_output, output, dim, input_dtype", [](Vjp& v) -> Grads {
+            Tensor gg = v.grad(0), g = v["grad_output"], y = v["output"];
+            auto total = [&](const Tensor& t) -> Tensor { return sum(t, v.arg("dim"), true); };
+            return {v.needs("grad_output") ? Grad(softmax_backward(gg, y, v.arg("dim"), g.dtype())) : Grad(),
+                    v.needs("output") ? Grad(gg * (g - total(g * y)) - g * total(gg * y)) : Grad()};
+          }}},
       });
   ops.add(log_softmax_backward, {
       .schema = "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, "
                 "ScalarType input_dtype) -> Tensor",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = gradient_meta,
       .lower = [](Lower& l) { lower_softmax_gradient(l, true); },
-      .vjp = [](Vjp& v) -> Grads {
-        Tensor gg = v.grad(0), g = v[0], p = exp(v[1]);
-        return {v.needs(0) ? Grad(gg - Tensor(sum(gg * p, v.arg(2), true))) : Grad(),
-                v.needs(1) ? Grad(-gg * p * Tensor(sum(g, v.arg(2), true))) : Grad()};
-      },
+      .vjp = {{"grad_output, output, dim, input_dtype", [](Vjp& v) -> Grads {
+        Tensor gg = v.grad(0), g = v["grad_output"], p = exp(v["output"]);
+        return {v.needs("grad_output") ? Grad(gg - Tensor(sum(gg * p, v.arg("dim"), true))) : Grad(),
+                v.needs("output") ? Grad(-gg * p * Tensor(sum(g, v.arg("dim"), true))) : Grad()};
+      }}},
   });
   ops.add(safe_softmax, {
       .schema = "_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {  // a row that is masked throughout gives zeros
-            Tensor masked = all_dim(eq(b[0], -std::numeric_limits<double>::infinity()), b.arg(1), true);
-            return where(masked, 0.0, Tensor(softmax(b[0], b.arg(1), b.arg(2))));
+            Tensor masked = all_dim(eq(b["self"], -std::numeric_limits<double>::infinity()), b.arg("dim"), true);
+            return where(masked, 0.0, Tensor(softmax(b["self"], b.arg("dim"), b.arg("dtype"))));
           },
-      .vjp = [](Vjp& v) -> Grads { return {softmax_backward(v.grad(0), v.out(0), v.arg(1), v[0].dtype())}; },
+      .vjp = {{"self", [](Vjp& v) { return softmax_backward(v.grad(), v.out(), v.arg("dim"), v["self"].dtype()); }}},
   });
 }
 

@@ -4,10 +4,10 @@
 
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/create.h"
-#include "tenon/ops/infer.h"
-#include "tenon/ops/known.h"
+#include "tenon/rules/infer.h"
+#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/reduce.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/view.h"
 
 namespace tenon {
@@ -139,7 +139,7 @@ void lower_mode(Lower& l) {
 Tensor flat(const Tensor& x) { return reshape(x, Sizes{x.numel()}); }
 
 Results median_of_all(Build& b, const Handle& median) {
-  if (surely(sym::eq(b[0].numel(), 0))) {
+  if (statically_true(sym::eq(b[0].numel(), 0))) {
     b.require(is_floating(b[0].dtype()), "there is no median of no integers");
     return full(Sizes{}, std::numeric_limits<double>::quiet_NaN(), kw("dtype", b[0].dtype()),
                 kw("device", b[0].meta().device));
@@ -155,7 +155,7 @@ void lower_histogram(Lower& l) {
   Sizes all = x.sizes();
   double lo = l.number(2), hi = l.number(3);
   Ref low = l.temporary(dtype, {}), high = l.temporary(dtype, {});
-  bool of_data = lo == hi && !surely(sym::eq(count(all), 0));
+  bool of_data = lo == hi && !statically_true(sym::eq(count(all), 0));
   l.stage({}, [&](const Index& i) {
     Expr a =
         of_data ? l.reduce(loop::Combine::min, all, [&](const Index& r) { return x.at(r); }) : l.constant(lo, type);
@@ -222,41 +222,41 @@ void register_sort(Registry& ops) {
       .schema = "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
       .meta = [](MetaCall& m) { return sort_meta(m, 1); },
       .lower = [](Lower& l) { lower_sort(l, 1, 2); },
-      .vjp = [](Vjp& v) { return sorted_rule(v, 1); },
+      .vjp = {{"self, dim, descending", [](Vjp& v) { return sorted_rule(v, 1); }}},
   });
   ops.add(sort_stable, {
       .schema = "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> "
                 "(Tensor values, Tensor indices)",
       .meta = [](MetaCall& m) { return sort_meta(m, 2); },
       .lower = [](Lower& l) { lower_sort(l, 2, 3); },
-      .vjp = [](Vjp& v) { return sorted_rule(v, 2); },
+      .vjp = {{"self, stable, dim, descending", [](Vjp& v) { return sorted_rule(v, 2); }}},
   });
   ops.add({
       .schema = "argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) -> Results { return one(sort(b[0], b.arg(1), b.arg(2))[1]); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) -> Results { return one(sort(b["self"], b.arg("dim"), b.arg("descending"))[1]); },
   });
   ops.add({
       .schema = "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
         return {
-            {CallArg(sort_stable(b[0], kw("stable", b.arg(1)), kw("dim", b.arg(2)), kw("descending", b.arg(3)))[1])}};
+            {CallArg(sort_stable(b["self"], kw("stable", b.arg("stable")), kw("dim", b.arg("dim")), kw("descending", b.arg("descending")))[1])}};
       },
   });
   ops.add({
       .schema = "msort(Tensor self) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) -> Results { return one(sort(b[0], 0)[0]); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) -> Results { return one(sort(b["self"], 0)[0]); },
   });
   ops.add(topk, {
       .schema = "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor "
                 "values, Tensor indices)",
       .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta& x = m.meta(0);
-        size_t dim = m.dim(2, x.rank());
-        SymInt k = m.integer(1), n = x.rank() ? x.sizes[dim] : SymInt(1);
-        m.require(!surely(sym::lt(k, 0)) && !surely(sym::gt(k, n)), "k: expected 0 to ", n,
+        const TensorMeta& x = m.meta("self");
+        size_t dim = m.dim("dim", x.rank());
+        SymInt k = m.integer("k"), n = x.rank() ? x.sizes[dim] : SymInt(1);
+        m.require(!statically_true(sym::lt(k, 0)) && !statically_true(sym::gt(k, n)), "k: expected 0 to ", n,
                   ", the size of dimension ", dim, ", got ", k);
         Sizes sizes = x.sizes;
         if (x.rank()) sizes[dim] = k;
@@ -264,89 +264,85 @@ void register_sort(Registry& ops) {
       },
       .lower =
           [](Lower& l) {
-            Ref x = l[0], out = l.out(0);
+            Ref x = l["self"], out = l.out(0);
             size_t rank = x.sizes().size();
             if (rank == 0) return first_of_one(l);
             Ref in = l.computable(x);
             Ref target = in.dtype() == out.dtype() ? out : l.temporary(in.dtype(), Sizes(out.sizes()));
-            l.anchor(loop::TopK{in.operand(), target.operand(), l.out(1).operand(), l.dim(2, rank),
-                                l.integer(1), l.flag(3), l.flag(4)});
+            l.anchor(loop::TopK{in.operand(), target.operand(), l.out(1).operand(), l.dim("dim", rank),
+                                l.integer("k"), l.flag("largest"), l.flag("sorted")});
             if (target.id != out.id) l.copy(target, out);
           },
-      .vjp = [](Vjp& v) { return sorted_rule(v, 2); },
+      .vjp = {{"self, k, dim, largest, sorted", [](Vjp& v) { return sorted_rule(v, 2); }}},
   });
   ops.add({
       .schema = "kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
       .meta = [](MetaCall& m) -> Metas {
         Metas out = chosen_meta(m, 2, 3);
-        SymInt n = m.meta(0).rank() ? m.meta(0).sizes[m.dim(2, m.meta(0).rank())] : SymInt(1), k = m.integer(1);
-        m.require(!surely(sym::lt(k, 1)) && !surely(sym::gt(k, n)), "k: expected 1 to ", n, ", got ", k);
+        SymInt n = m.meta("self").rank() ? m.meta("self").sizes[m.dim("dim", m.meta("self").rank())] : SymInt(1), k = m.integer("k");
+        m.require(!statically_true(sym::lt(k, 1)) && !statically_true(sym::gt(k, n)), "k: expected 1 to ", n, ", got ", k);
         return out;
       },
       .lower =
           [](Lower& l) {
-            if (l[0].sizes().empty()) return first_of_one(l);
-            SortedRows rows = sorted_rows(l, l.dim(2, l[0].sizes().size()));
-            choose(l, rows, l.flag(3), [&](const Index&) { return l.extent(l.integer(1) - 1); });
+            if (l["self"].sizes().empty()) return first_of_one(l);
+            SortedRows rows = sorted_rows(l, l.dim("dim", l["self"].sizes().size()));
+            choose(l, rows, l.flag("keepdim"), [&](const Index&) { return l.extent(l.integer("k") - 1); });
           },
-      .vjp = [](Vjp& v) { return chosen_rule(v, 2, 3); },
+      .vjp = {{"self, k, dim, keepdim", [](Vjp& v) { return chosen_rule(v, 2, 3); }}},
   });
   ops.add(median, {
       .schema = "median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
       .meta = [](MetaCall& m) { return chosen_meta(m, 1, 2); },
       .lower = [](Lower& l) { lower_median(l, false); },
-      .vjp = [](Vjp& v) { return chosen_rule(v, 1, 2); },
+      .vjp = {{"self, dim, keepdim", [](Vjp& v) { return chosen_rule(v, 1, 2); }}},
   });
   ops.add(nanmedian, {
       .schema = "nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
       .meta = [](MetaCall& m) { return chosen_meta(m, 1, 2); },
       .lower = [](Lower& l) { lower_median(l, true); },
-      .vjp = [](Vjp& v) { return chosen_rule(v, 1, 2); },
+      .vjp = {{"self, dim, keepdim", [](Vjp& v) { return chosen_rule(v, 1, 2); }}},
   });
   ops.add({
       .schema = "median(Tensor self) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) { return median_of_all(b, median); },
-      .vjp = [](Vjp& v) -> Grads {
-        return {share_evenly(v.grad(0), v[0], v.out(0), Reduced(v, v[0].sizes(), -1, -1))};
-      },
+      .vjp = {{"self", [](Vjp& v) { return share_evenly(v.grad(), v["self"], v.out(), Reduced(v, v["self"].sizes(), -1, -1)); }}},
   });
   ops.add({
       .schema = "nanmedian(Tensor self) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) { return median_of_all(b, nanmedian); },
-      .vjp = [](Vjp& v) -> Grads {
-        return {share_evenly(v.grad(0), v[0], v.out(0), Reduced(v, v[0].sizes(), -1, -1))};
-      },
+      .vjp = {{"self", [](Vjp& v) { return share_evenly(v.grad(), v["self"], v.out(), Reduced(v, v["self"].sizes(), -1, -1)); }}},
   });
   ops.add({
       .schema = "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
       .meta = [](MetaCall& m) { return chosen_meta(m, 1, 2); },
       .lower = lower_mode,
-      .vjp = [](Vjp& v) { return chosen_rule(v, 1, 2); },
+      .vjp = {{"self, dim, keepdim", [](Vjp& v) { return chosen_rule(v, 1, 2); }}},
   });
   ops.add({
       .schema = "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
-        m.require(is_floating(m.meta(0).dtype), "expected a floating point tensor, got ", m.meta(0),
+        m.require(is_floating(m.meta("self").dtype), "expected a floating point tensor, got ", m.meta("self"),
                   "; convert it first");
-        m.require(m.constant(1) > 0, "bins: expected a positive number, got ", m.constant(1));
-        m.require(m.number(2) <= m.number(3), "max must not be less than min, got ", m.number(3), " and ", m.number(2));
-        return like(m.meta(0), {m.integer(1)});
+        m.require(m.constant("bins") > 0, "bins: expected a positive number, got ", m.constant("bins"));
+        m.require(m.number("min") <= m.number("max"), "max must not be less than min, got ", m.number("max"), " and ", m.number("min"));
+        return like(m.meta("self"), {m.integer("bins")});
       },
       .lower = lower_histogram,
-      .vjp = [](Vjp&) -> Grads { return {}; },   // counts do not follow elements
+      .vjp = no_gradient(),   // counts do not follow elements
   });
   ops.add({
       .schema = "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, "
                 "str? side=None, Tensor? "
                 "sorter=None) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta &s = m.meta(0), &x = m.meta(1);
+        const TensorMeta &s = m.meta("sorted_sequence"), &x = m.meta("self");
         m.require(s.rank() >= 1, "sorted_sequence: expected at least one dimension, got ", s);
         m.require(s.rank() == 1 || s.rank() == x.rank(),
                   "expected one row of boundaries, or as many rows as values have, got ", s, " and ", x);
-        return found_meta(m, x, m.flag(2));
+        return found_meta(m, x, m.flag("out_int32"));
       },
       .lower = [](Lower& l) { lower_searchsorted(l, false); },
   });
@@ -355,35 +351,35 @@ void register_sort(Registry& ops) {
                 "str? side=None, Tensor? "
                 "sorter=None) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
-        m.require(m.meta(0).rank() == 1, "sorted_sequence: expected one row beside a number, got ", m.meta(0));
-        return found_meta(m, like(m.meta(0), {}), m.flag(2));
+        m.require(m.meta("sorted_sequence").rank() == 1, "sorted_sequence: expected one row beside a number, got ", m.meta("sorted_sequence"));
+        return found_meta(m, like(m.meta("sorted_sequence"), {}), m.flag("out_int32"));
       },
       .lower = [](Lower& l) { lower_searchsorted(l, true); },
   });
   ops.add({
       .schema = "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
-        m.require(m.meta(1).rank() == 1, "boundaries: expected one row, got ", m.meta(1));
-        return found_meta(m, m.meta(0), m.flag(2));
+        m.require(m.meta("boundaries").rank() == 1, "boundaries: expected one row, got ", m.meta("boundaries"));
+        return found_meta(m, m.meta("self"), m.flag("out_int32"));
       },
       .lower =
           [](Lower& l) {
             lower_search(
-                l, [&](const Index& at) { return l[1].at({at.back()}); }, l[1].size(0),
-                [&](const Index& i) { return l[0].at(i); }, l.flag(3));
+                l, [&](const Index& at) { return l["boundaries"].at({at.back()}); }, l["boundaries"].size(0),
+                [&](const Index& i) { return l["self"].at(i); }, l.flag("right"));
           },
   });
   ops.add({
       .schema = "bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
-        m.require(m.meta(1).rank() == 1, "boundaries: expected one row, got ", m.meta(1));
-        return found_meta(m, like(m.meta(1), {}), m.flag(2));
+        m.require(m.meta("boundaries").rank() == 1, "boundaries: expected one row, got ", m.meta("boundaries"));
+        return found_meta(m, like(m.meta("boundaries"), {}), m.flag("out_int32"));
       },
       .lower =
           [](Lower& l) {
             lower_search(
-                l, [&](const Index& at) { return l[1].at({at.back()}); }, l[1].size(0),
-                [&](const Index&) { return l.scalar(0, loop::compute_of(l[1].dtype())); }, l.flag(3));
+                l, [&](const Index& at) { return l["boundaries"].at({at.back()}); }, l["boundaries"].size(0),
+                [&](const Index&) { return l.scalar("self", loop::compute_of(l["boundaries"].dtype())); }, l.flag("right"));
           },
   });
 }

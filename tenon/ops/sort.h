@@ -1,6 +1,6 @@
 // Sorting, and what is chosen from sorted rows.
 #pragma once
-#include "tenon/ops/op_def.h"
+#include "tenon/rules/op_def.h"
 
 namespace tenon {
 

@@ -6,9 +6,9 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
 #include "tenon/ops/elementwise.h"
-#include "tenon/ops/infer.h"
-#include "tenon/ops/plain.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/infer.h"
+#include "tenon/ops/elements.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/special_functions.h"
 #include "tenon/ops/view.h"
 
@@ -91,10 +91,10 @@ CallResults mantissas(ArgsView& call) {
 #define TENON_SPECIAL_WITH(handle, name, f, derivative)                 \
   ops.add(handle, {.schema = name "(Tensor self) -> Tensor",            \
                    .meta = plain_meta,                                  \
-                   .vjp = [](Vjp& v) -> Grads {                         \
-                     [[maybe_unused]] Tensor g = v.grad(0), x = v[0], y = v.out(0); \
-                     return {derivative};                               \
-                   },                                                   \
+                   .vjp = {{"self", [](Vjp& v) -> Tensor {              \
+                     [[maybe_unused]] Tensor g = v.grad(), x = v["self"], y = v.out(); \
+                     return derivative;                                 \
+                   }}},                                                   \
                    .kernel = each<special::f>,                          \
                    .promote = Promote::int_to_float})
 #define TENON_POLYNOMIAL(name, f)                                                                                             \
@@ -113,7 +113,7 @@ void register_special(Registry& ops) {
   ops.add({
       .schema = "special_log_ndtr(Tensor self) -> Tensor",
       .meta = plain_meta,
-      .vjp = [](Vjp& v) -> Grads { return {v.grad(0) / Tensor(erfcx(v[0] * -M_SQRT1_2)) * std::sqrt(2 / M_PI)}; },
+      .vjp = {{"self", [](Vjp& v) { return v.grad() / Tensor(erfcx(v["self"] * -M_SQRT1_2)) * std::sqrt(2 / M_PI); }}},
       .kernel = each<special::log_ndtr>,
       .promote = Promote::int_to_float,
   });
@@ -145,12 +145,12 @@ void register_special(Registry& ops) {
   ops.add(polygamma, {
       .schema = "polygamma(int n, Tensor self) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
-        m.require(m.constant(0) >= 0, "n: expected a number that is not negative, got ", m.constant(0));
+        m.require(m.constant("n") >= 0, "n: expected a number that is not negative, got ", m.constant("n"));
         return pointwise_meta(m);
       },
-      .vjp = [](Vjp& v) -> Grads { return {none, v.grad(0) * Tensor(polygamma(v.constant(0) + 1, v[1]))}; },
+      .vjp = {{"self", [](Vjp& v) { return v.grad() * Tensor(polygamma(v.constant("n") + 1, v["self"])); }}},
       .kernel = [](ArgsView& call) -> CallResults {
-        int64_t n = call.constant(0);
+        int64_t n = call.constant("n");
         if (n == 0) return digamma(call[1]).values;
         TensorMeta meta = own_meta(call);
         std::vector<double> x = operand<double>(call, 1, meta.sizes);
@@ -161,38 +161,38 @@ void register_special(Registry& ops) {
   });
   ops.add(polygamma_of, {   // the order of arguments that the in-place form has
       .schema = "tenon::polygamma(Tensor self, int n) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return polygamma(b.arg(1), b[0]); },
-      .to_torch = [](Build& b) { return polygamma(b.arg(1), b[0]); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return polygamma(b.arg("n"), b["self"]); },
+      .to_torch = [](Build& b) { return polygamma(b.arg("n"), b["self"]); },
   });
   ops.in_place(polygamma_of, "polygamma_(Tensor(a!) self, int n) -> Tensor(a!)");
   ops.alias(polygamma, {"special_polygamma"});
   ops.add(zeta, {
       .schema = "special_zeta(Tensor self, Tensor other) -> Tensor",
       .meta = plain_meta,
-      .vjp = [](Vjp& v) -> Grads {
-        v.require(!v.needs(0), "the gradient with respect to self is not known");
-        return {none, v.grad(0) * -v[0] * Tensor(zeta(v[0] + 1.0, v[1]))};
-      },
+      .vjp = {{"self, other", [](Vjp& v) -> Grads {
+        v.require(!v.needs("self"), "the gradient with respect to self is not known");
+        return {none, v.grad(0) * -v["self"] * Tensor(zeta(v["self"] + 1.0, v["other"]))};
+      }}},
       .kernel = each_pair<double, special::zeta>,
       .promote = Promote::int_to_float,
   });
   ops.add({
       .schema = "igamma(Tensor self, Tensor other) -> Tensor",
       .meta = floating_meta,
-      .vjp = [](Vjp& v) -> Grads {
-        v.require(!v.needs(0), "the gradient with respect to self is not known");
-        return {none, v.grad(0) * density_of_gamma(v[0], v[1])};
-      },
+      .vjp = {{"self, other", [](Vjp& v) -> Grads {
+        v.require(!v.needs("self"), "the gradient with respect to self is not known");
+        return {none, v.grad(0) * density_of_gamma(v["self"], v["other"])};
+      }}},
       .kernel = each_pair<double, special::lower_gamma>,
   });
   ops.add({
       .schema = "igammac(Tensor self, Tensor other) -> Tensor",
       .meta = floating_meta,
-      .vjp = [](Vjp& v) -> Grads {
-        v.require(!v.needs(0), "the gradient with respect to self is not known");
-        return {none, -v.grad(0) * density_of_gamma(v[0], v[1])};
-      },
+      .vjp = {{"self, other", [](Vjp& v) -> Grads {
+        v.require(!v.needs("self"), "the gradient with respect to self is not known");
+        return {none, -v.grad(0) * density_of_gamma(v["self"], v["other"])};
+      }}},
       .kernel = each_pair<double, special::upper_gamma>,
   });
   ops.add({
@@ -208,12 +208,12 @@ void register_special(Registry& ops) {
   ops.add({
       .schema = "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",
       .meta = [](MetaCall& m) -> Metas {
-        m.require(is_floating(m.meta(0).dtype), "expected a floating point tensor, got ", m.meta(0));
+        m.require(is_floating(m.meta("self").dtype), "expected a floating point tensor, got ", m.meta("self"));
         TensorMeta mantissa = *pointwise_meta(m).values[0].get<TensorMeta>(), exponent = mantissa;
         exponent.dtype = DType::i32;
         return {mantissa, exponent};
       },
-      .vjp = [](Vjp& v) -> Grads { return {v.grad(0) / Tensor(pow_base(2.0, v.out(1)))}; },
+      .vjp = {{"self", [](Vjp& v) { return v.grad() / Tensor(pow_base(2.0, v.out(1))); }}},
       .kernel = mantissas,
   });
 }

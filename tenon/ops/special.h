@@ -1,6 +1,6 @@
 // Special functions of mathematics. They are computed by plain functions in double precision, one element at a time.
 #pragma once
-#include "tenon/ops/op_def.h"
+#include "tenon/rules/op_def.h"
 
 namespace tenon {
 

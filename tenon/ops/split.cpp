@@ -1,6 +1,6 @@
 // A tensor taken apart along one dimension: split, chunk and their kin.
-#include "tenon/ops/known.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/symbolic_shapes.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/view.h"
 
 namespace tenon {
@@ -65,73 +65,73 @@ size_t horizontal(const Build& b) { return b[0].rank() == 1 ? 0 : 1; }
 void register_split(Registry& ops) {
   ops.add({
       .schema = "split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return split_with_sizes(b[0], b.arg(1), b.arg(2)); },
+      .decompose = [](Build& b) { return split_with_sizes(b["self"], b.arg("split_size"), b.arg("dim")); },
   });
   ops.add({
       .schema = "chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return many(chunked(b[0], b.constant(1), b.dim(2, b[0].rank()), b)); },
+      .decompose = [](Build& b) { return many(chunked(b["self"], b.constant("chunks"), b.dim("dim", b["self"].rank()), b)); },
   });
   ops.add({
       .schema = "unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return many(chunked(b[0], b.constant(1), b.dim(2, b[0].rank()), b)); },
+      .decompose = [](Build& b) { return many(chunked(b["self"], b.constant("chunks"), b.dim("dim", b["self"].rank()), b)); },
   });
   ops.add({
       .schema = "unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return split_tensor(b[0], b.arg(1), b.arg(2)); },
+      .decompose = [](Build& b) { return split_tensor(b["self"], b.arg("split_size"), b.arg("dim")); },
   });
   ops.add({
       .schema = "unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return split_with_sizes(b[0], b.arg(1), b.arg(2)); },
+      .decompose = [](Build& b) { return split_with_sizes(b["self"], b.arg("split_sizes"), b.arg("dim")); },
   });
   ops.add({
       .schema = "tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return many(split_evenly(b[0], b.integer(1), b.dim(2, b[0].rank()), b)); },
+      .decompose = [](Build& b) { return many(split_evenly(b["self"], b.integer("sections"), b.dim("dim", b["self"].rank()), b)); },
   });
   ops.add({
       .schema = "tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return many(split_at(b[0], b.ints(1), b.dim(2, b[0].rank()))); },
+      .decompose = [](Build& b) { return many(split_at(b["self"], b.ints("indices"), b.dim("dim", b["self"].rank()))); },
   });
   ops.add({
       .schema = "tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int "
                 "dim=0) -> Tensor(a)[]",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
       .decompose =
           [](Build& b) {
-            Tensor where = b[1];
+            Tensor where = b["tensor_indices_or_sections"];
             b.require(where.dtype() == DType::i64 && where.rank() <= 1,
                       "expected i64 positions of at most 1 dimension, got ", where.meta());
             b.supports(!where.is_traced(),
                       "positions that are a tensor are known only when the program runs; give a list");
-            size_t dim = b.dim(2, b[0].rank());
+            size_t dim = b.dim("dim", b["self"].rank());
             Tensor own = contiguous_copy(where);
-            if (where.rank() == 0) return many(split_evenly(b[0], scalar_integer(own), dim, b));
+            if (where.rank() == 0) return many(split_evenly(b["self"], scalar_integer(own), dim, b));
             Sizes indices;
             for (int64_t i = 0; i < own.numel().as_int(); ++i) indices.push_back(own.data<int64_t>()[i]);
-            return many(split_at(b[0], indices, dim));
+            return many(split_at(b["self"], indices, dim));
           },
   });
 #define TENON_SPLIT(name, rank, dim)                                                   \
   ops.add({.schema = name ".int(Tensor(a -> *) self, int sections) -> Tensor(a)[]",    \
-           .kind = Kind::composite,                                                    \
+           .kind = OpKind::composite,                                                    \
            .traits = {.may_alias = true},                                              \
            .decompose = [](Build& b) { return split_exactly(b, rank, dim); }});        \
   ops.add({.schema = name ".array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]", \
-           .kind = Kind::composite,                                                    \
+           .kind = OpKind::composite,                                                    \
            .traits = {.may_alias = true},                                              \
            .decompose = [](Build& b) { return split_by_list(b, rank, dim); }})
   TENON_SPLIT("hsplit", 1, horizontal(b));

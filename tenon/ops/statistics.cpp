@@ -6,9 +6,9 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
-#include "tenon/ops/known.h"
+#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/reduce.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/view.h"
 
 namespace tenon {
@@ -181,10 +181,10 @@ void lower_logsumexp(Lower& l) {
 void register_statistics(Registry& ops) {
 #define TENON_SPREAD(name, result, root, with_mean, layout, rest)                 \
   {                                                                               \
-    .schema = name "(Tensor self, " rest ") -> " result, .kind = Kind::reduction, \
+    .schema = name "(Tensor self, " rest ") -> " result, .kind = OpKind::reduction, \
     .meta = [](MetaCall& m) { return spread_meta(m, layout, with_mean); },        \
     .lower = [](Lower& l) { lower_spread(l, layout, root, with_mean); },          \
-    .vjp = [](Vjp& v) { return spread_rule(v, layout, root, with_mean); }         \
+    .vjp = {{"self", [](Vjp& v) { return spread_rule(v, layout, root, with_mean); }}} \
   }
 #define TENON_SPREADS(handle, name, result, root, with_mean)                               \
   ops.add(TENON_SPREAD(name, result, root, with_mean, of_all, "bool unbiased=True"));      \
@@ -202,72 +202,72 @@ void register_statistics(Registry& ops) {
   ops.add(linalg_vector_norm, {
       .schema = "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
                 "ScalarType? dtype=None) -> Tensor",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = norm_meta,
       .lower = lower_norm,
-      .vjp = [](Vjp& v) -> Grads {
-        Tensor x = v.dtype(4) ? to(v[0], *v.dtype(4)) : v[0];
-        return {norm_gradient(v.grad(0), x, v.out(0), v.number(1), Reduced(v, x.sizes(), 2, 3))};
-      },
+      .vjp = {{"self, ord, dim, keepdim, dtype", [](Vjp& v) -> Grads {
+        Tensor x = v.dtype("dtype") ? to(v["self"], *v.dtype("dtype")) : v["self"];
+        return {norm_gradient(v.grad(0), x, v.out(0), v.number("ord"), Reduced(v, x.sizes(), 2, 3))};
+      }}},
   });
   ops.add({
       .schema = "norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) { return vector_norm(b, 1, {}, false, {}); },
   });
   ops.add({
       .schema = "norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return vector_norm(b, 1, b.arg(2), b.flag(3), {}); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return vector_norm(b, 1, b.arg("dim"), b.flag("keepdim"), {}); },
   });
   ops.add({
       .schema =
           "norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return vector_norm(b, 1, b.arg(2), b.flag(3), b.arg(4)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return vector_norm(b, 1, b.arg("dim"), b.flag("keepdim"), b.arg("dtype")); },
   });
   ops.add({
       .schema = "norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return vector_norm(b, 1, {}, false, b.arg(2)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return vector_norm(b, 1, {}, false, b.arg("dtype")); },
   });
   ops.add({
       .schema = "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return linalg_vector_norm(b[0] - b[1], b.arg(2)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return linalg_vector_norm(b["self"] - b["other"], b.arg("p")); },
   });
   ops.add(logsumexp, {
       .schema = "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
-      .kind = Kind::reduction,
+      .kind = OpKind::reduction,
       .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta& x = m.meta(0);
+        const TensorMeta& x = m.meta("self");
         Reduced over(m, x.sizes, 1, 2);
         return like(x, reduced_sizes(x.sizes, over.dims, over.keepdim),
                     is_floating(x.dtype) ? x.dtype : DType::f32);
       },
       .lower = lower_logsumexp,
-      .vjp = [](Vjp& v) -> Grads {
-        Reduced over(v, v[0].sizes(), 1, 2);
-        Tensor g = restore_dims(v.grad(0), v[0].sizes(), over.dims, over.keepdim);
-        Tensor y = restore_dims(v.out(0), v[0].sizes(), over.dims, over.keepdim);
-        return {g * Tensor(exp(v[0] - y))};
-      },
+      .vjp = {{"self, dim, keepdim", [](Vjp& v) -> Grads {
+        Reduced over(v, v["self"].sizes(), 1, 2);
+        Tensor g = restore_dims(v.grad(0), v["self"].sizes(), over.dims, over.keepdim);
+        Tensor y = restore_dims(v.out(0), v["self"].sizes(), over.dims, over.keepdim);
+        return {g * Tensor(exp(v["self"] - y))};
+      }}},
   });
   ops.alias(logsumexp, {"special_logsumexp"});
   ops.add(
       nansum,
       {
           .schema = "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-          .kind = Kind::reduction,
+          .kind = OpKind::reduction,
           .meta = [](MetaCall& m) -> Metas {
-            const TensorMeta& x = m.meta(0);
+            const TensorMeta& x = m.meta("self");
             Reduced over(m, x.sizes, 1, 2);
             DType own = is_floating(x.dtype) ? x.dtype : DType::i64;
-            return like(x, reduced_sizes(x.sizes, over.dims, over.keepdim), m.dtype(3).value_or(own));
+            return like(x, reduced_sizes(x.sizes, over.dims, over.keepdim), m.dtype("dtype").value_or(own));
           },
           .lower =
               [](Lower& l) {
-                Ref x = l[0];
+                Ref x = l["self"];
                 Reduced over(l, x.sizes(), 1, 2);
                 Compute type = loop::compute_of(l.out().dtype());
                 l.tensor([&](const Index& i) {
@@ -278,29 +278,29 @@ void register_statistics(Registry& ops) {
                   });
                 });
               },
-          .vjp = [](Vjp& v) -> Grads {
-            Reduced over(v, v[0].sizes(), 1, 2);
-            Tensor g = restore_dims(v.grad(0), v[0].sizes(), over.dims, over.keepdim);
-            return {g * Tensor(eq(v[0], v[0]))};
-          },
+          .vjp = {{"self, dim, keepdim, dtype", [](Vjp& v) -> Grads {
+            Reduced over(v, v["self"].sizes(), 1, 2);
+            Tensor g = restore_dims(v.grad(0), v["self"].sizes(), over.dims, over.keepdim);
+            return {g * Tensor(eq(v["self"], v["self"]))};
+          }}},
       });
   ops.add({
       .schema = "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        b.require(is_floating(b[0].dtype()), "expected a floating point tensor, got ", b[0].meta(),
+        b.require(is_floating(b["self"].dtype()), "expected a floating point tensor, got ", b["self"].meta(),
                   "; convert it first");
-        Tensor total = nansum(b[0], b.arg(1), b.arg(2), kw("dtype", b.arg(3)));
-        return div(total, Tensor(sum(eq(b[0], b[0]), b.arg(1), b.arg(2))));
+        Tensor total = nansum(b["self"], b.arg("dim"), b.arg("keepdim"), kw("dtype", b.arg("dtype")));
+        return div(total, Tensor(sum(eq(b["self"], b["self"]), b.arg("dim"), b.arg("keepdim"))));
       },
   });
   ops.add({
       .schema = "trace(Tensor self) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
-            b.require(b[0].rank() == 2, "expected a matrix, got ", b[0].meta());
-            return sum_all(diagonal(b[0]));
+            b.require(b["self"].rank() == 2, "expected a matrix, got ", b["self"].meta());
+            return sum_all(diagonal(b["self"]));
           },
   });
 }

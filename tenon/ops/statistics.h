@@ -1,6 +1,6 @@
 // Variances, norms and other reductions of more than one pass.
 #pragma once
-#include "tenon/ops/op_def.h"
+#include "tenon/rules/op_def.h"
 
 namespace tenon {
 

@@ -1,6 +1,5 @@
 // Operators on sizes and numbers: what a program computes from shapes. Named as files name them.
-#include "tenon/ops/families.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 
 namespace tenon {
 namespace {
@@ -15,7 +14,7 @@ Expr truth(Expr x) { return x.is_boolean_typed() ? x : sym::ne(x, Expr(0)); }
 
 void register_symbolic(Registry& ops) {
   auto add = [&](const char* schema, Notation notation, SymbolicRule rule) {
-    ops.add({.schema = schema, .kind = Kind::symbolic, .notation = notation, .symbolic = rule});
+    ops.add({.schema = schema, .kind = OpKind::symbolic, .notation = notation, .symbolic = rule});
   };
   add("_operator.add(a, b)", {.kinds = {Sym::add}, .sign = " + "}, [](Items x) { return x[0] + x[1]; });
   add("_operator.sub(a, b)", {.sign = " - "}, [](Items x) { return x[0] - x[1]; });
@@ -54,12 +53,12 @@ void register_symbolic(Registry& ops) {
   // Sizes of tensors as numbers. Their meta is the expression itself, which the reader takes from the file.
   ops.add({.schema = "sym_size.int(Tensor self, int dim) -> SymInt",
            .traits = {.measures = Measure::size},
-           .meta = [](MetaCall& m) -> Metas { return {BasicArg<TensorMeta>(m.meta(0).sizes[m.dim(1, m.meta(0).rank())])}; }});
+           .meta = [](MetaCall& m) -> Metas { return {BasicArg<TensorMeta>(m.meta("self").sizes[m.dim("dim", m.meta("self").rank())])}; }});
   ops.add({.schema = "sym_stride.int(Tensor self, int dim) -> SymInt",
            .traits = {.measures = Measure::stride},
-           .meta = [](MetaCall& m) -> Metas { return {BasicArg<TensorMeta>(m.meta(0).strides[m.dim(1, m.meta(0).rank())])}; }});
-  ops.add({.schema = "sym_numel(Tensor self) -> SymInt", .traits = {.measures = Measure::count}, .meta = [](MetaCall& m) -> Metas { return {BasicArg<TensorMeta>(count(m.meta(0).sizes))}; }});
-  ops.add({.schema = "sym_storage_offset(Tensor self) -> SymInt", .traits = {.measures = Measure::offset}, .meta = [](MetaCall& m) -> Metas { return {BasicArg<TensorMeta>(m.meta(0).offset)}; }});
+           .meta = [](MetaCall& m) -> Metas { return {BasicArg<TensorMeta>(m.meta("self").strides[m.dim("dim", m.meta("self").rank())])}; }});
+  ops.add({.schema = "sym_numel(Tensor self) -> SymInt", .traits = {.measures = Measure::count}, .meta = [](MetaCall& m) -> Metas { return {BasicArg<TensorMeta>(count(m.meta("self").sizes))}; }});
+  ops.add({.schema = "sym_storage_offset(Tensor self) -> SymInt", .traits = {.measures = Measure::offset}, .meta = [](MetaCall& m) -> Metas { return {BasicArg<TensorMeta>(m.meta("self").offset)}; }});
 }
 
 }  // namespace tenon

@@ -3,11 +3,11 @@
 #include <cstring>
 #include <numeric>
 
-#include "tenon/ops/known.h"
+#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/logic.h"
-#include "tenon/ops/plain.h"
+#include "tenon/ops/elements.h"
 #include "tenon/ops/reduce.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/view.h"
 
@@ -75,7 +75,7 @@ struct Wanted {
 
 Metas flat_meta(MetaCall& m, Wanted wanted) {
   const TensorMeta& x = m.meta(0);
-  SymInt found = count(x.sizes) == SymInt(0) ? SymInt(0) : fresh_size();
+  SymInt found = count(x.sizes) == SymInt(0) ? SymInt(0) : data_dependent_size();
   TensorMeta values = like(x, {found}), inverse = like(x, wanted.has(m, wanted.inverse) ? x.sizes : Sizes{0}, DType::i64);
   if (wanted.counts < 0) return {values, inverse};
   return {values, inverse, like(x, {wanted.has(m, wanted.counts) ? found : SymInt(0)}, DType::i64)};
@@ -118,7 +118,7 @@ TensorMeta moved_back(const TensorMeta& x, size_t dim, SymInt rows) {
 Metas rows_meta(MetaCall& m, size_t dim_at) {
   const TensorMeta& x = m.meta(0);
   size_t dim = along(m, dim_at);
-  SymInt found = x.sizes[dim] == SymInt(0) ? SymInt(0) : fresh_size();
+  SymInt found = x.sizes[dim] == SymInt(0) ? SymInt(0) : data_dependent_size();
   return {moved_back(x, dim, found), like(x, {x.sizes[dim]}, DType::i64), like(x, {found}, DType::i64)};
 }
 
@@ -204,14 +204,14 @@ void register_unique(Registry& ops) {
       .schema = "bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
         DType dtype = counted_dtype(m);
-        return like(m.meta(0), {m.meta(0).sizes[0] == SymInt(0) ? m.integer(2) : fresh_size()}, dtype);
+        return like(m.meta("self"), {m.meta("self").sizes[0] == SymInt(0) ? m.integer("minlength") : data_dependent_size()}, dtype);
       },
       .kernel = count_numbers,
   });
   ops.add({
       .schema = "allclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, bool equal_nan=False) -> bool",
       .kernel = [](ArgsView& call) -> CallResults {
-        Tensor close = isclose(call[0], call[1], call.arg(2), call.arg(3), call.arg(4));
+        Tensor close = isclose(call[0], call[1], call.arg("rtol"), call.arg("atol"), call.arg("equal_nan"));
         return {CallArg(scalar_integer(all(close)) != 0)};
       },
   });

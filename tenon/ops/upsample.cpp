@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "tenon/ops/convert.h"
-#include "tenon/ops/known.h"
-#include "tenon/ops/layout.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/symbolic_shapes.h"
+#include "tenon/rules/memory_format.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/view.h"
 
 namespace tenon {
@@ -327,23 +327,23 @@ void register_upsample(Registry& ops) {
     ops.add(forward, {.schema = name "(Tensor self, SymInt[" #n "] output_size" align_arg factors ") -> Tensor",    \
                       .meta = [](MetaCall& m) { return resized_meta(m, n); },                                       \
                       .lower = [](Lower& l) { lower_resize(l, kernel, n, has_align); },                             \
-                      .vjp = [](Vjp& v) -> Grads {                                                                  \
-                        CallArgs args = {v.grad(0), v.ints(1, n), v[0].sizes()};                                    \
+                      .vjp = {{"self", [](Vjp& v) {                                                                 \
+                        CallArgs args = {v.grad(), v.ints("output_size", n), v["self"].sizes()};                                    \
                         for (size_t i = 2; i < v.args.size(); ++i) args.push_back(v.arg(i));                        \
-                        return {call_op(backward.op(), std::move(args))};                                           \
-                      }});                                                                                          \
+                        return call_op(backward.op(), std::move(args));                                             \
+                      }}}});                                                                                          \
     ops.add(backward, {.schema = name "_backward(Tensor grad_output, SymInt[" #n "] output_size, SymInt[" #pair     \
                                       "] input_size" align_arg factors ") -> Tensor",                               \
                        .meta = [](MetaCall& m) -> Metas { return formatted_like(m.meta(0), m.ints(2)); },           \
                        .lower = [](Lower& l) { lower_resize_backward(l, kernel, n, has_align); },                   \
-                       .vjp = [](Vjp& v) -> Grads {                                                                 \
-                         CallArgs args = {v.grad(0), v.ints(1, n)};                                                 \
+                       .vjp = {{"grad_output", [](Vjp& v) {                                                         \
+                         CallArgs args = {v.grad(), v.ints("output_size", n)};                                                 \
                          for (size_t i = 3; i < v.args.size(); ++i) args.push_back(v.arg(i));                       \
-                         return {call_op(forward.op(), std::move(args))};                                           \
-                       }});                                                                                         \
+                         return call_op(forward.op(), std::move(args));                                             \
+                       }}}});                                                                                         \
     ops.add(                                                                                                        \
         {.schema = name ".vec(Tensor input, SymInt[]? output_size" align_arg ", float[]? scale_factors) -> Tensor", \
-         .kind = Kind::composite,                                                                                   \
+         .kind = OpKind::composite,                                                                                   \
          .decompose = [](Build& b) { return resized(b, forward, n, has_align); }});                                 \
   }
 #define TENON_RESIZE(name, n, pair, factors, kernel) TENON_RESIZE_WITH(name, n, pair, factors, kernel, "", false)
@@ -372,17 +372,17 @@ void register_upsample(Registry& ops) {
 #undef TENON_FACTORS3
   ops.add({
       .schema = "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = shuffled,
   });
   ops.add({
       .schema = "pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = unshuffled,
   });
   ops.add({
       .schema = "channel_shuffle(Tensor self, SymInt groups) -> Tensor",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .decompose = channels_shuffled,
   });
 }

@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "tenon/ops/convert.h"
-#include "tenon/ops/known.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/symbolic_shapes.h"
+#include "tenon/rules/registry.h"
 
 namespace tenon {
 
@@ -15,18 +15,18 @@ Handle view, reshape, permute, transpose, expand, slice, select, unsqueeze, sque
 namespace {
 
 using Maps = std::vector<IndexMap>;
-Maps one(step::Step step) { return {IndexMap{{std::move(step)}}}; }
+Maps one(remap::Part step) { return {IndexMap{{std::move(step)}}}; }
 
-step::Permute swapped(size_t a, size_t b, size_t rank) {
-  step::Permute p;
+remap::Permute swapped(size_t a, size_t b, size_t rank) {
+  remap::Permute p;
   for (size_t i = 0; i < rank; ++i) p.dims.push_back(i == a ? b : i == b ? a : i);
   return p;
 }
 
 // start and end as Python slices have them: counted from the end where negative, cut off at the ends.
-step::Slice sliced(size_t dim, SymInt size, std::optional<SymInt> from, std::optional<SymInt> to, SymInt step) {
+remap::Slice sliced(size_t dim, SymInt size, std::optional<SymInt> from, std::optional<SymInt> to, SymInt step) {
   auto place = [&](SymInt at) {
-    if (surely(sym::lt(at, 0))) at = larger(at + size, 0);
+    if (statically_true(sym::lt(at, 0))) at = larger(at + size, 0);
     return smaller(at, size);
   };
   SymInt start = from ? place(*from) : SymInt(0);
@@ -46,14 +46,14 @@ Maps squeezed(const MetaCall& m, const SmallVector<size_t, 6>& dims) {
     bool drop = std::find(dims.begin(), dims.end(), i) != dims.end() && m.meta(0).sizes[i] == SymInt(1);
     if (!drop) sizes.push_back(m.meta(0).sizes[i]);
   }
-  return one(step::Reshape{sizes});
+  return one(remap::Reshape{sizes});
 }
 
 Maps pieces(size_t dim, const Sizes& lengths) {
   Maps maps;
   SymInt start = 0;
   for (SymInt length : lengths) {
-    maps.push_back({{step::Slice{dim, start, length, 1}}});
+    maps.push_back({{remap::Slice{dim, start, length, 1}}});
     start = start + length;
   }
   return maps;
@@ -62,7 +62,7 @@ Maps pieces(size_t dim, const Sizes& lengths) {
 IndexMap selected(const TensorMeta& base, size_t dim, SymInt index) {
   Sizes rest = base.sizes;
   rest.erase(dim);
-  return {{step::Slice{dim, index, 1, 1}, step::Reshape{rest}}};
+  return {{remap::Slice{dim, index, 1, 1}, remap::Reshape{rest}}};
 }
 
 }  // namespace
@@ -94,42 +94,42 @@ Sizes inferred_sizes(const Sizes& sizes, SymInt total, const ArgsView& call) {
 void register_view(Registry& ops) {
   ops.add(view, {
       .schema = "view(Tensor(a) self, SymInt[] size) -> Tensor(a)",
-      .kind = Kind::view,
-      .view = [](MetaCall& m) { return one(step::Reshape{inferred_sizes(m.ints(1), count(m.meta(0).sizes), m)}); },
-      .to_torch = [](Build& b) { return reshape(b[0], b.arg(1)); },
+      .kind = OpKind::view,
+      .view = [](MetaCall& m) { return one(remap::Reshape{inferred_sizes(m.ints("size"), count(m.meta("self").sizes), m)}); },
+      .to_torch = [](Build& b) { return reshape(b["self"], b.arg("size")); },
   });
   ops.add(unsafe_view, {
       .schema = "_unsafe_view(Tensor self, SymInt[] size) -> Tensor",
-      .kind = Kind::composite,
-      .decompose = [](Build& b) { return view(b[0], b.ints(1)); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return view(b["self"], b.ints("size")); },
   });
   ops.add(view_dtype, {
       .schema = "view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
-      .kind = Kind::view,
-      .view = [](MetaCall& m) { return one(step::Reinterpret{*m.dtype(1)}); },
+      .kind = OpKind::view,
+      .view = [](MetaCall& m) { return one(remap::Reinterpret{*m.dtype("dtype")}); },
   });
   ops.add(reshape, {
       .schema = "reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)",
-      .kind = Kind::composite,
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
       .decompose = [](Build& b) -> Results {
-        Tensor x = b[0];
-        Sizes sizes = inferred_sizes(b.ints(1), x.numel(), b);
+        Tensor x = b["self"];
+        Sizes sizes = inferred_sizes(b.ints("shape"), x.numel(), b);
         if (view_strides(x.sizes(), x.strides(), sizes)) return view(x, sizes);
         return view(clone(x, MemoryFormat::contiguous), sizes);
       },
   });
   ops.add(permute, {
       .schema = "permute(Tensor(a) self, int[] dims) -> Tensor(a)",
-      .kind = Kind::view,
+      .kind = OpKind::view,
       .view = [](MetaCall& m) {
-        step::Permute p;
-        size_t rank = m.meta(0).rank();
-        m.require(m.ints(1).size() == rank, "expected ", rank, " dims, got ", m.ints(1));
+        remap::Permute p;
+        size_t rank = m.meta("self").rank();
+        m.require(m.ints("dims").size() == rank, "expected ", rank, " dims, got ", m.ints("dims"));
         std::vector<bool> seen(rank);
-        for (SymInt d : m.ints(1)) {
+        for (SymInt d : m.ints("dims")) {
           size_t dim = normal_dim(d.as_int(), rank);
-          m.require(!seen[dim], "dim ", dim, " appears twice in ", m.ints(1));
+          m.require(!seen[dim], "dim ", dim, " appears twice in ", m.ints("dims"));
           seen[dim] = true;
           p.dims.push_back(dim);
         }
@@ -142,34 +142,34 @@ void register_view(Registry& ops) {
   };
   ops.add(transpose, {
       .schema = "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
-      .kind = Kind::view,
+      .kind = OpKind::view,
       .view = swap,
   });
   ops.add({
       .schema = "swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
-      .kind = Kind::view,
+      .kind = OpKind::view,
       .view = swap,
   });
   ops.add({
       .schema = "swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
-      .kind = Kind::view,
+      .kind = OpKind::view,
       .view = swap,
   });
   ops.add({
       .schema = "t(Tensor(a) self) -> Tensor(a)",
-      .kind = Kind::view,
+      .kind = OpKind::view,
       .view = [](MetaCall& m) {
-        m.require(m.meta(0).rank() <= 2, "expected at most 2 dimensions, got ", m.meta(0));
-        return m.meta(0).rank() < 2 ? Maps{IndexMap{}} : one(swapped(0, 1, 2));
+        m.require(m.meta("self").rank() <= 2, "expected at most 2 dimensions, got ", m.meta("self"));
+        return m.meta("self").rank() < 2 ? Maps{IndexMap{}} : one(swapped(0, 1, 2));
       },
   });
   ops.add(expand, {
       .schema = "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
-      .kind = Kind::view,
+      .kind = OpKind::view,
       .view = [](MetaCall& m) {
-        Sizes sizes = m.ints(1);
-        const Sizes& from = m.meta(0).sizes;
-        m.require(sizes.size() >= from.size(), "sizes ", sizes, " have fewer dimensions than ", m.meta(0));
+        Sizes sizes = m.ints("size");
+        const Sizes& from = m.meta("self").sizes;
+        m.require(sizes.size() >= from.size(), "sizes ", sizes, " have fewer dimensions than ", m.meta("self"));
         size_t fresh = sizes.size() - from.size();
         for (size_t i = 0; i < sizes.size(); ++i) {
           if (sizes[i] == SymInt(-1)) {
@@ -177,119 +177,119 @@ void register_view(Registry& ops) {
             sizes[i] = from[i - fresh];
           }
           m.require(i < fresh || from[i - fresh] == SymInt(1) || !sizes[i].is_int() || !from[i - fresh].is_int() || sizes[i] == from[i - fresh],
-                    "size ", sizes[i], " at dimension ", i, " does not match ", m.meta(0));
+                    "size ", sizes[i], " at dimension ", i, " does not match ", m.meta("self"));
         }
-        return one(step::Expand{sizes});
+        return one(remap::Expand{sizes});
       },
   });
   ops.add(slice, {
       .schema = "slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
-      .kind = Kind::view,
+      .kind = OpKind::view,
       .view = [](MetaCall& m) {
-        m.require(m.meta(0).rank() > 0, "a 0-d tensor cannot be sliced");
-        size_t dim = m.dim(1, m.meta(0).rank());
-        SymInt step = m.integer(4);
+        m.require(m.meta("self").rank() > 0, "a 0-d tensor cannot be sliced");
+        size_t dim = m.dim("dim", m.meta("self").rank());
+        SymInt step = m.integer("step");
         m.require(!step.is_int() || step.as_int() > 0, "the step must be positive, got ", step);
-        return one(sliced(dim, m.meta(0).sizes[dim], optional_integer(m, 2), optional_integer(m, 3), step));
+        return one(sliced(dim, m.meta("self").sizes[dim], optional_integer(m, 2), optional_integer(m, 3), step));
       },
   });
   ops.add(select, {
       .schema = "select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
-      .kind = Kind::view,
+      .kind = OpKind::view,
       .view = [](MetaCall& m) {
-        m.require(m.meta(0).rank() > 0, "a 0-d tensor has nothing to select from");
-        size_t dim = m.dim(1, m.meta(0).rank());
-        SymInt index = m.integer(2), size = m.meta(0).sizes[dim];
+        m.require(m.meta("self").rank() > 0, "a 0-d tensor has nothing to select from");
+        size_t dim = m.dim("dim", m.meta("self").rank());
+        SymInt index = m.integer("index"), size = m.meta("self").sizes[dim];
         if (index.is_int() && size.is_int())
           m.require(index.as_int() < size.as_int() && (index.as_int() >= 0 || index.as_int() + size.as_int() >= 0), "index ", index, " is out of range for dimension ", dim, " of ",
-                    m.meta(0));
-        if (surely(sym::lt(index, 0))) index = index + size;
-        return Maps{selected(m.meta(0), dim, index)};
+                    m.meta("self"));
+        if (statically_true(sym::lt(index, 0))) index = index + size;
+        return Maps{selected(m.meta("self"), dim, index)};
       },
   });
   ops.add(unsqueeze, {
       .schema = "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)",
-      .kind = Kind::view,
+      .kind = OpKind::view,
       .view = [](MetaCall& m) {
-        Sizes sizes = m.meta(0).sizes;
-        sizes.insert(m.dim(1, sizes.size() + 1), 1);
-        return one(step::Reshape{sizes});
+        Sizes sizes = m.meta("self").sizes;
+        sizes.insert(m.dim("dim", sizes.size() + 1), 1);
+        return one(remap::Reshape{sizes});
       },
   });
   ops.add({
       .schema = "squeeze(Tensor(a) self) -> Tensor(a)",
-      .kind = Kind::view,
+      .kind = OpKind::view,
       .view = [](MetaCall& m) {
-        SmallVector<size_t, 6> all(m.meta(0).rank(), 0);
+        SmallVector<size_t, 6> all(m.meta("self").rank(), 0);
         std::iota(all.begin(), all.end(), size_t{0});
         return squeezed(m, all);
       },
   });
   ops.add(squeeze_dim, {
       .schema = "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",
-      .kind = Kind::view,
-      .view = [](MetaCall& m) { return squeezed(m, {m.dim(1, m.meta(0).rank())}); },
+      .kind = OpKind::view,
+      .view = [](MetaCall& m) { return squeezed(m, {m.dim("dim", m.meta("self").rank())}); },
   });
   ops.add({
       .schema = "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)",
-      .kind = Kind::view,
-      .view = [](MetaCall& m) { return squeezed(m, m.ints(1).empty() ? SmallVector<size_t, 6>{} : m.dims(1, m.meta(0).rank())); },
+      .kind = OpKind::view,
+      .view = [](MetaCall& m) { return squeezed(m, m.ints("dim").empty() ? SmallVector<size_t, 6>{} : m.dims("dim", m.meta("self").rank())); },
   });
   ops.add(as_strided, {
       .schema = "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
-      .kind = Kind::view,
+      .kind = OpKind::view,
       .view = [](MetaCall& m) {
-        m.require(m.ints(1).size() == m.ints(2).size(), m.ints(1).size(), " sizes but ", m.ints(2).size(), " strides");
-        return one(step::Strided{m.ints(1), m.ints(2), m.given(3) ? m.integer(3) : m.meta(0).offset});
+        m.require(m.ints("size").size() == m.ints("stride").size(), m.ints("size").size(), " sizes but ", m.ints("stride").size(), " strides");
+        return one(remap::Strided{m.ints("size"), m.ints("stride"), m.given("storage_offset") ? m.integer("storage_offset") : m.meta("self").offset});
       },
   });
   ops.add(diagonal, {
       .schema = "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
-      .kind = Kind::view,
+      .kind = OpKind::view,
       .view = [](MetaCall& m) {
-        size_t rank = m.meta(0).rank(), a = m.dim(2, rank), b = m.dim(3, rank);
+        size_t rank = m.meta("self").rank(), a = m.dim("dim1", rank), b = m.dim("dim2", rank);
         m.require(a != b, "the two dimensions must differ, both are ", a);
-        SymInt offset = m.integer(1), rows = m.meta(0).sizes[a], columns = m.meta(0).sizes[b];
-        SymInt size = surely(sym::lt(offset, 0)) ? smaller(rows + offset, columns) : smaller(rows, columns - offset);
-        return one(step::Diagonal{a, b, offset, larger(size, 0)});
+        SymInt offset = m.integer("offset"), rows = m.meta("self").sizes[a], columns = m.meta("self").sizes[b];
+        SymInt size = statically_true(sym::lt(offset, 0)) ? smaller(rows + offset, columns) : smaller(rows, columns - offset);
+        return one(remap::Diagonal{a, b, offset, larger(size, 0)});
       },
   });
   ops.add(unfold, {
       .schema = "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
-      .kind = Kind::view,
-      .view = [](MetaCall& m) { return one(step::Unfold{m.dim(1, m.meta(0).rank()), m.integer(2), m.integer(3)}); },
+      .kind = OpKind::view,
+      .view = [](MetaCall& m) { return one(remap::Unfold{m.dim("dimension", m.meta("self").rank()), m.integer("size"), m.integer("step")}); },
   });
   ops.add(alias, {
       .schema = "alias(Tensor(a) self) -> Tensor(a)",
-      .kind = Kind::view,
+      .kind = OpKind::view,
       .view = [](MetaCall&) { return Maps{IndexMap{}}; },
   });
   ops.alias(alias, {"lift_fresh"});
   ops.in_place(transpose, "transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)");
   ops.add(detach, {
       .schema = "detach(Tensor(a) self) -> Tensor(a)",
-      .kind = Kind::view,
+      .kind = OpKind::view,
       .traits = {.stops_gradient = true},
-      .view = [](MetaCall&) { return one(step::Stop{}); },
+      .view = [](MetaCall&) { return one(remap::Stop{}); },
   });
   ops.add(split_with_sizes, {
       .schema = "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
-      .kind = Kind::view,
+      .kind = OpKind::view,
       .view = [](MetaCall& m) {
-        size_t dim = m.dim(2, m.meta(0).rank());
+        size_t dim = m.dim("dim", m.meta("self").rank());
         SymInt total = 0;
-        for (SymInt size : m.ints(1)) total = total + size;
-        m.require(!total.is_int() || !m.meta(0).sizes[dim].is_int() || total == m.meta(0).sizes[dim], "the sizes ", m.ints(1),
-                  " do not add up to dimension ", dim, " of ", m.meta(0));
-        return pieces(dim, m.ints(1));
+        for (SymInt size : m.ints("split_sizes")) total = total + size;
+        m.require(!total.is_int() || !m.meta("self").sizes[dim].is_int() || total == m.meta("self").sizes[dim], "the sizes ", m.ints("split_sizes"),
+                  " do not add up to dimension ", dim, " of ", m.meta("self"));
+        return pieces(dim, m.ints("split_sizes"));
       },
   });
   ops.add(split_tensor, {
       .schema = "split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
-      .kind = Kind::view,
+      .kind = OpKind::view,
       .view = [](MetaCall& m) {
-        size_t dim = m.dim(2, m.meta(0).rank());
-        SymInt total = m.meta(0).sizes[dim], size = m.integer(1);
+        size_t dim = m.dim("dim", m.meta("self").rank());
+        SymInt total = m.meta("self").sizes[dim], size = m.integer("split_size");
         Sizes lengths;
         if (size == SymInt(0) || total == SymInt(0)) {
           m.require(total == SymInt(0) || !(size == SymInt(0)), "a split size of 0 needs an empty dimension, it is ", total);
@@ -304,13 +304,13 @@ void register_view(Registry& ops) {
   });
   ops.add(unbind, {
       .schema = "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
-      .kind = Kind::view,
+      .kind = OpKind::view,
       .view = [](MetaCall& m) {
-        size_t dim = m.dim(1, m.meta(0).rank());
-        SymInt size = m.meta(0).sizes[dim];
+        size_t dim = m.dim("dim", m.meta("self").rank());
+        SymInt size = m.meta("self").sizes[dim];
         m.require(size.is_int(), "dimension ", dim, " must have a constant size, it is ", size);
         Maps maps;
-        for (int64_t i = 0; i < size.as_int(); ++i) maps.push_back(selected(m.meta(0), dim, i));
+        for (int64_t i = 0; i < size.as_int(); ++i) maps.push_back(selected(m.meta("self"), dim, i));
         return maps;
       },
   });

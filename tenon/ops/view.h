@@ -1,6 +1,6 @@
 // Views: ops that are an index map and nothing else, their scatters, and what follows from a map for writing and gradients.
 #pragma once
-#include "tenon/ops/op_def.h"
+#include "tenon/rules/op_def.h"
 
 namespace tenon {
 
@@ -11,10 +11,10 @@ extern Handle view, reshape, permute, transpose, expand, slice, select, unsqueez
     view_dtype, slice_scatter, select_scatter, diagonal_scatter, as_strided_scatter, split_tensor, split_with_sizes, unbind, unsafe_view;
 
 /// The base with `source` written through one step of a view, as a new value. The base is what the step was applied to.
-Tensor write_through(const step::Step& step, const Tensor& base, const Tensor& source);
+Tensor write_through(const remap::Part& step, const Tensor& base, const Tensor& source);
 /// Reads a base through a map by functional ops; reshapes copy where the base's strides force it.
 Tensor read_through(const IndexMap& map, const Tensor& base);
-Tensor read_step(const step::Step& step, const Tensor& base);
+Tensor read_step(const remap::Part& step, const Tensor& base);
 /// The gradient of a view with respect to its base. None where the map stops gradients.
 Tensor gradient_through(const IndexMap& map, const TensorMeta& base, const Tensor& grad);
 /// Sums a gradient over the dims that broadcasting to its sizes added or repeated.

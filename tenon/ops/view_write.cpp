@@ -1,10 +1,10 @@
 // What follows from a view's index map: writing through it and its gradient; and the scatters these are spelled with.
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/create.h"
-#include "tenon/ops/known.h"
+#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/reduce.h"
 #include "tenon/ops/index.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/view.h"
 
 namespace tenon {
@@ -32,7 +32,7 @@ Metas scattered_meta(MetaCall& m, const Handle& view) {
   TensorMeta place = viewed(place_of(view, m), like(m.meta(0), m.meta(0).sizes));
   const TensorMeta& source = m.meta(1);
   bool fits = source.rank() == place.rank();
-  for (size_t i = 0; fits && i < place.rank(); ++i) fits = !surely(sym::ne(source.sizes[i], place.sizes[i]));
+  for (size_t i = 0; fits && i < place.rank(); ++i) fits = !statically_true(sym::ne(source.sizes[i], place.sizes[i]));
   m.require(fits, "expected a source of the sizes of the view, ", place.sizes, ", got ", source);
   TensorMeta out = like(m.meta(0), m.meta(0).sizes);
   if (is_dense(m.meta(0))) out.strides = m.meta(0).strides;
@@ -46,37 +46,37 @@ void register_view_write(Registry& ops) {
       .schema = "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
       .meta = [](MetaCall& m) { return scattered_meta(m, slice); },
       .lower = [](Lower& l) {
-        auto s = std::get<step::Slice>(place_of(slice, l).steps[0]);
+        auto s = std::get<remap::Slice>(place_of(slice, l).parts[0]);
         lower_scatter(l, [&](const Index& i) { return i.with(s.dim, i[s.dim] * l.extent(s.step) + l.extent(s.start)); });
       },
-      .vjp = [](Vjp& v) -> Grads {
+      .vjp = {{"self, src, dim, start, end, step", [](Vjp& v) -> Grads {
         Tensor g = v.grad(0);
-        Tensor zero = zeros_like(v[1]);
-        return {v.needs(0) ? Grad(slice_scatter(g, zero, v.arg(2), v.arg(3), v.arg(4), v.arg(5))) : Grad(),
-                v.needs(1) ? Grad(slice(g, v.arg(2), v.arg(3), v.arg(4), v.arg(5))) : Grad()};
-      },
+        Tensor zero = zeros_like(v["src"]);
+        return {v.needs("self") ? Grad(slice_scatter(g, zero, v.arg("dim"), v.arg("start"), v.arg("end"), v.arg("step"))) : Grad(),
+                v.needs("src") ? Grad(slice(g, v.arg("dim"), v.arg("start"), v.arg("end"), v.arg("step"))) : Grad()};
+      }}},
   });
   ops.add(select_scatter, {
       .schema = "select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
       .meta = [](MetaCall& m) { return scattered_meta(m, select); },
       .lower = [](Lower& l) {
-        size_t dim = l.dim(2, l[0].sizes().size());
-        SymInt index = l.integer(3);
-        if (surely(sym::lt(index, 0))) index = index + l[0].size(dim);
+        size_t dim = l.dim("dim", l["self"].sizes().size());
+        SymInt index = l.integer("index");
+        if (statically_true(sym::lt(index, 0))) index = index + l["self"].size(dim);
         lower_scatter(l, [&](const Index& i) { return i.inserted(dim, l.extent(index)); });
       },
-      .vjp = [](Vjp& v) -> Grads {
+      .vjp = {{"self, src, dim, index", [](Vjp& v) -> Grads {
         Tensor g = v.grad(0);
-        return {v.needs(0) ? Grad(select_scatter(g, zeros_like(v[1]), v.arg(2), v.arg(3))) : Grad(),
-                v.needs(1) ? Grad(select(g, v.arg(2), v.arg(3))) : Grad()};
-      },
+        return {v.needs("self") ? Grad(select_scatter(g, zeros_like(v["src"]), v.arg("dim"), v.arg("index"))) : Grad(),
+                v.needs("src") ? Grad(select(g, v.arg("dim"), v.arg("index"))) : Grad()};
+      }}},
   });
   ops.add(diagonal_scatter, {
       .schema = "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
       .meta = [](MetaCall& m) { return scattered_meta(m, diagonal); },
       .lower = [](Lower& l) {
-        auto d = std::get<step::Diagonal>(place_of(diagonal, l).steps[0]);
-        bool below = surely(sym::lt(d.offset, 0));
+        auto d = std::get<remap::Diagonal>(place_of(diagonal, l).parts[0]);
+        bool below = statically_true(sym::lt(d.offset, 0));
         lower_scatter(l, [&](const Index& i) {
           Index at = i.drop_last();
           loop::Expr row = below ? i.last() + l.extent(-d.offset) : i.last();
@@ -86,20 +86,20 @@ void register_view_write(Registry& ops) {
           return at.inserted(high, d.dim1 < d.dim2 ? column : row);
         });
       },
-      .vjp = [](Vjp& v) -> Grads {
+      .vjp = {{"self, src, offset, dim1, dim2", [](Vjp& v) -> Grads {
         Tensor g = v.grad(0);
-        return {v.needs(0) ? Grad(diagonal_scatter(g, zeros_like(v[1]), v.arg(2), v.arg(3), v.arg(4))) : Grad(),
-                v.needs(1) ? Grad(diagonal(g, v.arg(2), v.arg(3), v.arg(4))) : Grad()};
-      },
+        return {v.needs("self") ? Grad(diagonal_scatter(g, zeros_like(v["src"]), v.arg("offset"), v.arg("dim1"), v.arg("dim2"))) : Grad(),
+                v.needs("src") ? Grad(diagonal(g, v.arg("offset"), v.arg("dim1"), v.arg("dim2"))) : Grad()};
+      }}},
   });
   ops.add(as_strided_scatter, {
       .schema = "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
       .meta = [](MetaCall& m) { return scattered_meta(m, as_strided); },
       .lower = [](Lower& l) {
         // The result is dense in the base's order, so a place in the storage is a place in the result's flat index.
-        SymInt offset = l.given(4) ? l.integer(4) : SymInt(0);
-        Sizes strides = l.ints(3);
-        const Sizes sizes = l[0].sizes(), base_strides = l.program.buffers[l.out().id].strides;
+        SymInt offset = l.given("storage_offset") ? l.integer("storage_offset") : SymInt(0);
+        Sizes strides = l.ints("stride");
+        const Sizes sizes = l["self"].sizes(), base_strides = l.program.buffers[l.out().id].strides;
         lower_scatter(l, [&](const Index& i) {
           loop::Expr flat = l.extent(offset);
           for (size_t d = 0; d < strides.size(); ++d) flat = flat + i[d] * l.extent(strides[d]);
@@ -109,32 +109,32 @@ void register_view_write(Registry& ops) {
           return at;
         });
       },
-      .vjp = [](Vjp& v) -> Grads {
+      .vjp = {{"self, src, size, stride, storage_offset", [](Vjp& v) -> Grads {
         Tensor g = v.grad(0);
-        return {v.needs(0) ? Grad(as_strided_scatter(g, zeros_like(v[1]), v.arg(2), v.arg(3), v.arg(4))) : Grad(),
-                v.needs(1) ? Grad(as_strided(g, v.arg(2), v.arg(3), v.arg(4))) : Grad()};
-      },
+        return {v.needs("self") ? Grad(as_strided_scatter(g, zeros_like(v["src"]), v.arg("size"), v.arg("stride"), v.arg("storage_offset"))) : Grad(),
+                v.needs("src") ? Grad(as_strided(g, v.arg("size"), v.arg("stride"), v.arg("storage_offset"))) : Grad()};
+      }}},
   });
 }
 
 namespace {
 
-Sizes inverse(const step::Permute& p) {
+Sizes inverse(const remap::Permute& p) {
   Sizes out(p.dims.size(), SymInt(0));
   for (size_t i = 0; i < p.dims.size(); ++i) out[p.dims[i]] = SymInt(static_cast<int64_t>(i));
   return out;
 }
 
-SymInt slice_end(const step::Slice& s) { return s.start + (s.size - 1) * s.step + 1; }
-SymInt end_of(const step::Slice& s) { return s.size == SymInt(0) ? s.start : slice_end(s); }
+SymInt slice_end(const remap::Slice& s) { return s.start + (s.size - 1) * s.step + 1; }
+SymInt end_of(const remap::Slice& s) { return s.size == SymInt(0) ? s.start : slice_end(s); }
 
 // The sum over windows: what a base element gets from every place it was seen.
-Tensor gather_windows(const step::Unfold& u, const TensorMeta& base, const Tensor& grad) {
+Tensor gather_windows(const remap::Unfold& u, const TensorMeta& base, const Tensor& grad) {
   return unfold_backward(grad, base.sizes, static_cast<int64_t>(u.dim), u.size, u.step);
 }
 
 // The same for a view by strides: the elements of its gradient, added up at the places they were read from.
-Tensor gather_strided(const step::Strided& s, const TensorMeta& base, const Tensor& grad) {
+Tensor gather_strided(const remap::Strided& s, const TensorMeta& base, const Tensor& grad) {
   Tensor places = full(Sizes{}, s.offset, kw("dtype", DType::i64));
   for (size_t d = 0; d < s.sizes.size(); ++d) {
     Sizes shape(s.sizes.size(), SymInt(1));
@@ -145,78 +145,78 @@ Tensor gather_strided(const step::Strided& s, const TensorMeta& base, const Tens
   return reshape(index_add(flat, 0, reshape(places, Sizes{count(s.sizes)}), reshape(grad, Sizes{count(s.sizes)})), base.sizes);
 }
 
-Tensor gradient_step(const step::Step& step, const TensorMeta& base, const Tensor& g) {
-  if (auto* p = std::get_if<step::Permute>(&step)) return permute(g, inverse(*p));
-  if (auto* r = std::get_if<step::Reshape>(&step)) return (void)r, reshape(g, base.sizes);
-  if (std::get_if<step::Expand>(&step)) return sum_to(g, base.sizes);
-  if (auto* s = std::get_if<step::Slice>(&step)) {
+Tensor gradient_step(const remap::Part& step, const TensorMeta& base, const Tensor& g) {
+  if (auto* p = std::get_if<remap::Permute>(&step)) return permute(g, inverse(*p));
+  if (auto* r = std::get_if<remap::Reshape>(&step)) return (void)r, reshape(g, base.sizes);
+  if (std::get_if<remap::Expand>(&step)) return sum_to(g, base.sizes);
+  if (auto* s = std::get_if<remap::Slice>(&step)) {
     if (s->start == SymInt(0) && s->size == base.sizes[s->dim] && s->step == SymInt(1)) return g;
     return slice_scatter(zeros(base.sizes, g), g, s->dim, s->start, end_of(*s), s->step);
   }
-  if (auto* d = std::get_if<step::Diagonal>(&step))
+  if (auto* d = std::get_if<remap::Diagonal>(&step))
     return diagonal_scatter(zeros(base.sizes, g), g, d->offset, static_cast<int64_t>(d->dim1), static_cast<int64_t>(d->dim2));
-  if (auto* u = std::get_if<step::Unfold>(&step)) return gather_windows(*u, base, g);
-  if (auto* s = std::get_if<step::Strided>(&step)) {
+  if (auto* u = std::get_if<remap::Unfold>(&step)) return gather_windows(*u, base, g);
+  if (auto* s = std::get_if<remap::Strided>(&step)) {
     if (overlaps(step, base)) return gather_strided(*s, base, g);
     return as_strided_scatter(zeros(base.sizes, g), g, s->sizes, s->strides, s->offset);
   }
-  if (std::get_if<step::Reinterpret>(&step)) fail("view: a dtype view has no gradient");
+  if (std::get_if<remap::Reinterpret>(&step)) fail("view: a dtype view has no gradient");
   return none;
 }
 
 }  // namespace
 
-Tensor read_step(const step::Step& step, const Tensor& base) {
-  if (auto* p = std::get_if<step::Permute>(&step)) {
+Tensor read_step(const remap::Part& step, const Tensor& base) {
+  if (auto* p = std::get_if<remap::Permute>(&step)) {
     Sizes dims;
     for (size_t d : p->dims) dims.push_back(SymInt(static_cast<int64_t>(d)));
     return permute(base, dims);
   }
-  if (auto* r = std::get_if<step::Reshape>(&step))
+  if (auto* r = std::get_if<remap::Reshape>(&step))
     return view_strides(base.sizes(), base.strides(), r->sizes) ? view(base, r->sizes) : reshape(base, r->sizes);
-  if (auto* e = std::get_if<step::Expand>(&step)) return expand(base, e->sizes);
-  if (auto* s = std::get_if<step::Slice>(&step)) return slice(base, s->dim, s->start, end_of(*s), s->step);
-  if (auto* d = std::get_if<step::Diagonal>(&step))
+  if (auto* e = std::get_if<remap::Expand>(&step)) return expand(base, e->sizes);
+  if (auto* s = std::get_if<remap::Slice>(&step)) return slice(base, s->dim, s->start, end_of(*s), s->step);
+  if (auto* d = std::get_if<remap::Diagonal>(&step))
     return diagonal(base, d->offset, static_cast<int64_t>(d->dim1), static_cast<int64_t>(d->dim2));
-  if (auto* u = std::get_if<step::Unfold>(&step)) return unfold(base, static_cast<int64_t>(u->dim), u->size, u->step);
-  if (auto* s = std::get_if<step::Strided>(&step)) return as_strided(base, s->sizes, s->strides, s->offset);
-  if (auto* r = std::get_if<step::Reinterpret>(&step)) return view_dtype(base, r->dtype);
+  if (auto* u = std::get_if<remap::Unfold>(&step)) return unfold(base, static_cast<int64_t>(u->dim), u->size, u->step);
+  if (auto* s = std::get_if<remap::Strided>(&step)) return as_strided(base, s->sizes, s->strides, s->offset);
+  if (auto* r = std::get_if<remap::Reinterpret>(&step)) return view_dtype(base, r->dtype);
   return detach(base);
 }
 
 Tensor read_through(const IndexMap& map, const Tensor& base) {
   Tensor t = base;
-  for (const step::Step& step : map.steps) t = read_step(step, t);
+  for (const remap::Part& step : map.parts) t = read_step(step, t);
   return t;
 }
 
-Tensor write_through(const step::Step& step, const Tensor& base, const Tensor& source) {
+Tensor write_through(const remap::Part& step, const Tensor& base, const Tensor& source) {
   require(!overlaps(step, base.meta()), "a write through ", step, " of ", base.meta(),
           " would hit one element more than once; clone the tensor before writing to it");
-  if (auto* p = std::get_if<step::Permute>(&step)) return permute(source, inverse(*p));
-  if (std::get_if<step::Reshape>(&step)) return reshape(source, base.sizes());
-  if (std::get_if<step::Expand>(&step)) return reshape(source, base.sizes());   // it repeats nothing
-  if (auto* s = std::get_if<step::Slice>(&step)) {
+  if (auto* p = std::get_if<remap::Permute>(&step)) return permute(source, inverse(*p));
+  if (std::get_if<remap::Reshape>(&step)) return reshape(source, base.sizes());
+  if (std::get_if<remap::Expand>(&step)) return reshape(source, base.sizes());   // it repeats nothing
+  if (auto* s = std::get_if<remap::Slice>(&step)) {
     if (s->start == SymInt(0) && s->size == base.sizes()[s->dim] && s->step == SymInt(1)) return source;
     return slice_scatter(base, source, s->dim, s->start, end_of(*s), s->step);
   }
-  if (auto* d = std::get_if<step::Diagonal>(&step))
+  if (auto* d = std::get_if<remap::Diagonal>(&step))
     return diagonal_scatter(base, source, d->offset, static_cast<int64_t>(d->dim1), static_cast<int64_t>(d->dim2));
-  if (auto* s = std::get_if<step::Strided>(&step)) return as_strided_scatter(base, source, s->sizes, s->strides, s->offset);
-  if (auto* u = std::get_if<step::Unfold>(&step)) {   // windows that do not overlap: their gradient is their inverse
+  if (auto* s = std::get_if<remap::Strided>(&step)) return as_strided_scatter(base, source, s->sizes, s->strides, s->offset);
+  if (auto* u = std::get_if<remap::Unfold>(&step)) {   // windows that do not overlap: their gradient is their inverse
     Tensor ones = full_like(source, 1);
     Tensor hit = gather_windows(*u, base.meta(), ones);
     return where(ne(hit, 0.0), gather_windows(*u, base.meta(), source), base);
   }
-  if (std::get_if<step::Reinterpret>(&step)) return view_dtype(source, base.dtype());
+  if (std::get_if<remap::Reinterpret>(&step)) return view_dtype(source, base.dtype());
   return source;
 }
 
 Tensor gradient_through(const IndexMap& map, const TensorMeta& base, const Tensor& grad) {
   std::vector<TensorMeta> before = {base};
-  for (size_t i = 0; i + 1 < map.steps.size(); ++i) before.push_back(viewed(map.steps[i], before.back()));
+  for (size_t i = 0; i + 1 < map.parts.size(); ++i) before.push_back(viewed(map.parts[i], before.back()));
   Tensor g = grad;
-  for (size_t i = map.steps.size(); i-- > 0 && g;) g = gradient_step(map.steps[i], before[i], g);
+  for (size_t i = map.parts.size(); i-- > 0 && g;) g = gradient_step(map.parts[i], before[i], g);
   return g;
 }
 

@@ -1,7 +1,7 @@
 #include "tenon/passes/autocast.h"
 
 #include "tenon/ops/convert.h"
-#include "tenon/ops/known.h"
+#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/trace/trace.h"
 
 namespace tenon {
@@ -55,7 +55,7 @@ bool autocast_within(const Node& region, bool around) {
 void convert_for_autocast(GraphBody& graph, Node& node) {
   std::optional<DType> wanted = described(graph, node);
   Tracer tracer(graph);
-  if (!wanted || node.op->writes() || node.op->kind == Kind::view) return;
+  if (!wanted || node.op->writes() || node.op->kind == OpKind::view) return;
   if (gives(tracer, node, *wanted) && (*wanted == DType::f64 || !takes_narrower(graph, node, *wanted))) return;
   GradMode grad(node.grad_enabled);
   DispatchScope scope(&tracer);

@@ -1,6 +1,6 @@
 #include "tenon/passes/check_metas.h"
 
-#include "tenon/ops/known.h"
+#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/passes/autocast.h"
 #include "tenon/trace/trace.h"
 
@@ -21,7 +21,7 @@ class MetaChecker {
  private:
   static bool has_rule(const Op& op) {
     const OpDef* def = op.functional ? op.functional->def : op.def;
-    bool tensors = op.kind != Kind::symbolic && op.kind != Kind::structural;
+    bool tensors = op.kind != OpKind::symbolic && op.kind != OpKind::structural;
     return tensors && def && !op.traits.unknown && !op.traits.asserts && op.traits.measures == Measure::none &&
            (def->meta || def->view || def->scalar || def->decompose);
   }

@@ -1,6 +1,6 @@
 #include "tenon/passes/decompose.h"
 
-#include "tenon/ops/known.h"
+#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/trace/retrace.h"
 
 namespace tenon {

@@ -40,7 +40,7 @@ enum class Isa { portable, avx2, avx512 };
 template <class T>
 Kernels<T> kernels_of(Isa isa);
 
-/// Uninitialised memory, aligned to a cache line. Blocks of moderate size are kept for the thread's next use, since
+/// Uninitialized memory, aligned to a cache line. Blocks of moderate size are kept for the thread's next use, since
 /// fresh pages cost more than the packing they are for.
 class Scratch {
  public:

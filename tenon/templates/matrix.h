@@ -1,4 +1,4 @@
-// Factorisations of small and middle-sized matrices in double precision, row-major without gaps. Reflectors, pivots and
+// Factorizations of small and middle-sized matrices in double precision, row-major without gaps. Reflectors, pivots and
 // signs follow LAPACK's conventions, so results are the ones PyTorch gives on a CPU.
 #pragma once
 #include <cstdint>

@@ -96,7 +96,7 @@ Pair eigen_2x2(double a, double b, double d) {
 }
 
 // Implicit shifts on the block from..to (either order: QL where from < to, else QR) until its first value stands alone.
-bool diagonalise_block(double* d, double* e, double* z, int64_t n, int64_t from, int64_t to, int64_t& turns) {
+bool diagonalize_block(double* d, double* e, double* z, int64_t n, int64_t from, int64_t to, int64_t& turns) {
   int64_t step = from < to ? 1 : -1;
   auto between = [&](int64_t i) { return step > 0 ? i : i - 1; };  // e between i and the next
   while (step > 0 ? from <= to : from >= to) {
@@ -168,7 +168,7 @@ bool eigen_symmetric(double* a, int64_t n, bool upper, double* values) {
     }
     bool forward = !(std::fabs(values[last]) < std::fabs(values[first]));
     if (last > first &&
-        !diagonalise_block(values, e.data(), z.data(), n, forward ? first : last, forward ? last : first, turns))
+        !diagonalize_block(values, e.data(), z.data(), n, forward ? first : last, forward ? last : first, turns))
       return false;
     bool done = true;
     for (int64_t i = first; i < last; ++i) done &= e[static_cast<size_t>(i)] == 0;
@@ -261,7 +261,7 @@ class Bidiagonal {
   Bidiagonal(double* d, double* e, int64_t k, double* u, int64_t m, double* vt, int64_t n)
       : d(d), e(e), k(k), u(u), m(m), vt(vt), n(n) {}
 
-  bool diagonalise() {
+  bool diagonalize() {
     double smax = 0;
     for (int64_t i = 0; i < k; ++i) smax = std::max(smax, std::fabs(d[i]));
     for (int64_t i = 0; i + 1 < k; ++i) smax = std::max(smax, std::fabs(e[i]));
@@ -445,7 +445,7 @@ static bool svd_of_band(double* a, int64_t m, int64_t n, double* u, double* s, d
       s[i + 1] *= r.c;
       turn_columns(u, m, i, i + 1, r.c, r.s);
     }
-  if (!Bidiagonal(s, e.data(), k, u, m, vt, n).diagonalise()) return false;
+  if (!Bidiagonal(s, e.data(), k, u, m, vt, n).diagonalize()) return false;
   for (int64_t i = 0; i < k; ++i) {
     if (s[i] == 0) s[i] = 0;
     if (!std::signbit(s[i])) continue;

@@ -1,5 +1,5 @@
 // How a call of an operator finds who executes it: a thread-local stack of dispatchers. interp runs it now, trace
-// appends a node, aot's functionaliser replaces writes, autograd notes the call. No rule knows under which of them it
+// appends a node, aot's functionalizer replaces writes, autograd notes the call. No rule knows under which of them it
 // runs.
 #pragma once
 #include <span>

@@ -11,7 +11,7 @@ namespace tenon {
 /// when first written; every tensor over this storage sees the copy, because they hold the storage and not its address.
 class Storage {
  public:
-  explicit Storage(size_t bytes);  // uninitialised, 64-byte aligned
+  explicit Storage(size_t bytes);  // uninitialized, 64-byte aligned
   Storage(std::span<const std::byte> borrowed, std::shared_ptr<const void> owner);
   ~Storage();
   Storage(const Storage&) = delete;

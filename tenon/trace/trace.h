@@ -2,7 +2,7 @@
 // this way.
 #pragma once
 #include "tenon/graph/graph.h"
-#include "tenon/ops/op_def.h"
+#include "tenon/rules/op_def.h"
 
 namespace tenon {
 

@@ -8,7 +8,7 @@
 #include "tenon/interp/eager.h"
 #include "tenon/interp/run_graph.h"
 #include "tenon/passes/grad_regions.h"
-#include "tenon/passes/normalise.h"
+#include "tenon/passes/normalize.h"
 #include "tenon/pipeline.h"
 
 namespace tenon {
@@ -73,8 +73,8 @@ TEST_P(Programs, FunctionalEqualsEager) {
   size_t leaf = 0;
   for (const InputSpec& spec : fresh.signature.inputs)
     inputs.push_back(spec.kind == InputKind::user_input ? leaves[leaf++] : CallArg(fresh.tensor_of(spec)));
-  Graph normalised = normalise(fresh.graph.body());
-  std::vector<CallArg> eager = interp::run_graph(normalised.body(), inputs, {.functional = false});
+  Graph normalized = normalize(fresh.graph.body());
+  std::vector<CallArg> eager = interp::run_graph(normalized.body(), inputs, {.functional = false});
   for (size_t i = 0; i < eager.size(); ++i)
     if (auto* t = eager[i].get<Tensor>()) expect_equal(*functional.outputs[i].get<Tensor>(), *t, 0, text("output ", i));
   for (auto& [name, value] : functional.buffers) expect_equal(value, fresh.find_state(name)->tensor, 0, name);
@@ -86,10 +86,10 @@ TEST_P(Programs, FunctionalEqualsEager) {
 
 // Grad mode as regions and as flags of nodes say the same.
 TEST_P(Programs, RegionsAndFlagsAreInverse) {
-  Graph flags = normalise(open_program(GetParam()).graph.body());
+  Graph flags = normalize(open_program(GetParam()).graph.body());
   Graph regions = make_grad_regions(flags.body());
   for (const Node& node : regions->nodes) EXPECT_TRUE(node.grad_enabled);
-  EXPECT_EQ(to_text(normalise(regions.body()).body()), to_text(flags.body()));
+  EXPECT_EQ(to_text(normalize(regions.body()).body()), to_text(flags.body()));
 }
 
 // Forward and backward apart give the gradients of the joint graph.
@@ -106,7 +106,7 @@ TEST_P(Programs, PartitionEqualsJoint) {
   TrainingProgram halves = split(joint);
   std::vector<CallArg> forward_inputs, backward_inputs;
   for (const InputMeaning& m : halves.forward.convention.inputs) {
-    if (is_state(m)) forward_inputs.emplace_back(program.find_state(outside_name(m))->tensor);
+    if (is_state(m)) forward_inputs.emplace_back(program.find_state(public_name(m))->tensor);
     else if (auto* u = std::get_if<input::User>(&m)) forward_inputs.push_back(inputs[u->leaf]);
     else GTEST_SKIP() << "draws numbers";
   }
@@ -130,9 +130,9 @@ TEST_P(Programs, PartitionEqualsJoint) {
   for (size_t i = 0; i < gradients.size(); ++i) {
     const InputMeaning& of =
         halves.forward.convention.inputs[std::get<output::Gradient>(halves.backward.convention.outputs[i]).input];
-    while (next < expected.gradients.size() && expected.gradients[next].first != outside_name(of)) ++next;
+    while (next < expected.gradients.size() && expected.gradients[next].first != public_name(of)) ++next;
     ASSERT_LT(next, expected.gradients.size());
-    expect_equal(*gradients[i].get<Tensor>(), expected.gradients[next].second, 1e-6, outside_name(of));
+    expect_equal(*gradients[i].get<Tensor>(), expected.gradients[next].second, 1e-6, public_name(of));
   }
 }
 

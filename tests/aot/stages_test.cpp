@@ -1,13 +1,13 @@
-// Single situations, written as graphs: what functionalising and differentiating make of them.
+// Single situations, written as graphs: what functionalizing and differentiating make of them.
 #include <gtest/gtest.h>
 
 #include "tenon/aot/joint.h"
 #include "tenon/aot/partition.h"
 #include "tenon/interp/run_graph.h"
 #include "tenon/lower/lower.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/passes/decompose.h"
-#include "tenon/passes/normalise.h"
+#include "tenon/passes/normalize.h"
 
 namespace tenon {
 namespace {
@@ -85,7 +85,7 @@ TEST(Functionalize, AnUpdateHiddenFromAutogradKeepsTheOldGradient) {
   Value y = b.node("aten::mul.Tensor", {b.w, 2});
   b.node("aten::mul_.Tensor", {y, 5});
   b.program.graph->nodes.back().grad_enabled = false;
-  // A flag of the graph as written is set by a region; here the normalised graph is made by hand.
+  // A flag of the graph as written is set by a region; here the normalized graph is made by hand.
   Value inner = b.node("aten::sum", {y}, {});
   b.output(inner);
   Value body_in, body_out;
@@ -105,7 +105,7 @@ TEST(Functionalize, AnUpdateHiddenFromAutogradKeepsTheOldGradient) {
   EXPECT_EQ(results[1].get<Tensor>()->data<float>()[0], 2);    // the gradient is the old one's
 }
 
-TEST(Normalise, AutocastConvertsWhatADescribedResultAsksFor) {
+TEST(Normalize, AutocastConvertsWhatADescribedResultAsksFor) {
   for (bool enabled : {true, false}) {
     Builder b;
     auto body = std::make_shared<GraphBody>();
@@ -121,7 +121,7 @@ TEST(Normalise, AutocastConvertsWhatADescribedResultAsksFor) {
               .args = {std::string("cpu"), DType::bf16, enabled, false, Subgraph{"submod", body}, b.x, b.w},
               .results = {dot}});
     b.output(dot);
-    Graph graph = normalise(b.program.graph.body());
+    Graph graph = normalize(b.program.graph.body());
     EXPECT_EQ(count_ops(graph.body(), "aten::_to_copy"), enabled ? 2u : 0u);
     EXPECT_EQ(graph->nodes.back().op->name(), "aten::dot");
   }

@@ -10,7 +10,7 @@ import numpy
 
 from command import DIGITS, FILES, REFERENCE, ROOT, CommandTest, reference, tenon
 
-STAGES = ("read", "normalised", "functional", "joint", "partition")
+STAGES = ("read", "normalized", "functional", "joint", "partition")
 
 
 class Show(CommandTest):

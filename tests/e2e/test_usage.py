@@ -29,7 +29,7 @@ class Usage(CommandTest):
             self.assertIn("--help", self.refused(*arguments, status=2), arguments)
 
     def test_an_unknown_stage_lists_the_stages(self):
-        self.assertIn("normalised", self.refused("show", MLP, "--after=nowhere", status=2))
+        self.assertIn("normalized", self.refused("show", MLP, "--after=nowhere", status=2))
 
 
 class Files(CommandTest):

@@ -3,7 +3,7 @@
 
 #include "tenon/export/serde/load.h"
 #include "tenon/export/serde/tree_spec.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/passes/check_metas.h"
 #include "tests/export/edited.h"
 #include "tests/export/test_ops.h"

@@ -9,7 +9,7 @@
 namespace tenon {
 namespace {
 
-// expand(x, [s77, 2*s77 + 1]) over x: f32[s77, 1], as normalise and tracing leave it.
+// expand(x, [s77, 2*s77 + 1]) over x: f32[s77, 1], as normalize and tracing leave it.
 Graph expanded() {
   Graph graph;
   SymInt s = SymInt::symbol("s77", {.positive = true});

@@ -15,7 +15,7 @@ class TestOps : public OpTable {
       if (!line.empty()) {
         Schema schema = parse_schema(line);
         std::string target = text("torch.ops.", schema.space(), ".", schema.base(), ".", schema.overload());
-        add(std::move(schema), Kind::general, target);
+        add(std::move(schema), OpKind::general, target);
       }
     add_number_op("add", {.kinds = {sym::Kind::add}, .sign = " + "});
     add_number_op("mul", {.kinds = {sym::Kind::mul}, .sign = " * "});
@@ -29,7 +29,7 @@ class TestOps : public OpTable {
     add_number_op("gt", {.sign = " > "});
     add_number_op("ge", {.sign = " >= "});
     for (const char* name : {"wrap_with_set_grad_enabled", "cond"})
-      add(Schema{.name = text("higher_order::", name)}, Kind::structural, text("torch.ops.higher_order.", name));
+      add(Schema{.name = text("higher_order::", name)}, OpKind::structural, text("torch.ops.higher_order.", name));
   }
   const Op* find(std::string_view name) const override {
     auto found = ops_.find(std::string(name));
@@ -56,10 +56,10 @@ class TestOps : public OpTable {
  private:
   void add_number_op(const char* name, Notation notation) {
     std::string target = text("_operator.", name);
-    add(parse_schema(text("operator::", name, "(Scalar a, Scalar b) -> Scalar")), Kind::symbolic, target);
+    add(parse_schema(text("operator::", name, "(Scalar a, Scalar b) -> Scalar")), OpKind::symbolic, target);
     ops_[target]->notation = notation;
   }
-  void add(Schema schema, Kind kind, std::string target) {
+  void add(Schema schema, OpKind kind, std::string target) {
     auto op = std::make_unique<Op>();
     op->schema = std::move(schema);
     op->kind = kind;

@@ -8,10 +8,10 @@
 
 #include "tenon/base/file.h"
 #include "tenon/export/spell_sizes.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/passes/decompose.h"
 #include "tenon/passes/grad_regions.h"
-#include "tenon/passes/normalise.h"
+#include "tenon/passes/normalize.h"
 #include "tenon/passes/to_torch.h"
 #include "tenon/pipeline.h"
 
@@ -48,12 +48,12 @@ ExportedProgram program_of(Graph graph) {
 }
 
 std::string run_pass(const std::string& pass, Graph graph) {
-  if (auto stage = stage_named(pass); stage && *stage != StageName::normalised)
+  if (auto stage = stage_named(pass); stage && *stage != StageName::normalized)
     return show(program_of(std::move(graph)), {.after = *stage, .wrt = parse_wrt("all")});
   if (pass == "print") return to_text(graph.body());
   if (pass == "remove_dead_code") return to_text(remove_dead_code(std::move(graph)).body());
   if (pass == "decompose") return to_text(decompose(graph.body()).body());
-  if (pass == "normalised") return to_text(normalise(graph.body()).body());
+  if (pass == "normalized") return to_text(normalize(graph.body()).body());
   if (pass == "grad_regions") return to_text(make_grad_regions(graph.body()).body());
   if (pass == "spell_sizes") return to_text(spell_sizes(graph.body(), registry()).body());
   if (pass == "to_torch") return to_text(to_torch(graph.body()).body());

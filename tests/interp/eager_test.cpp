@@ -6,7 +6,7 @@
 #include "tenon/ops/create.h"
 #include "tenon/ops/matmul.h"
 #include "tenon/ops/reduce.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/view.h"
 
 namespace tenon {

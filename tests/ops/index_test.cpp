@@ -4,7 +4,7 @@
 
 #include "tenon/interp/eager.h"
 #include "tenon/ops/create.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/view.h"
 #include "tenon/trace/trace.h"
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 
 namespace tenon {
 namespace {
@@ -10,7 +10,7 @@ SymInt size(const char* name) { return SymInt::symbol(name, {.positive = true});
 TEST(NumberOps, WhatAnOpComputesIsWrittenWithThatOp) {
   size_t written = 0;
   for (const Op* op : registry().all()) {
-    if (op->kind != Kind::symbolic) continue;
+    if (op->kind != OpKind::symbolic) continue;
     for (bool real : {false, true}) {
       std::vector<SymInt> operands = {size("s0"), size("s1"), size("s2")};
       if (real)

@@ -7,7 +7,7 @@
 #include "tenon/interp/eager.h"
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 
 namespace tenon {
 namespace {

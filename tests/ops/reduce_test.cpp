@@ -10,7 +10,7 @@
 #include "tenon/ops/batch_norm.h"
 #include "tenon/ops/create.h"
 #include "tenon/ops/loss.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/view.h"
 
 namespace tenon {

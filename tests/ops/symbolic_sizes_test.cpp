@@ -3,7 +3,7 @@
 #include "tenon/ops/attention.h"
 #include "tenon/ops/conv.h"
 #include "tenon/ops/pool.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
 #include "tenon/trace/trace.h"
 

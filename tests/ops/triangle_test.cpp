@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "tenon/interp/eager.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 
 namespace tenon {
 namespace {

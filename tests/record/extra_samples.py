@@ -5,7 +5,7 @@ import torch
 from samples import calls
 from samples_of_elements import arithmetic, conversions, in_place, reductions
 from samples_of_layers import activations, attention, convolutions, losses_and_products, norms, pools_and_resizing
-from samples_of_matrices import factorisations, spectra
+from samples_of_matrices import factorizations, spectra
 from samples_of_rest import numbers_in_place_of_tensors, other_names, recurrent, spelled_otherwise
 from samples_of_sets import bags, counts, distances, histograms, slopes_and_segments, smoothed
 from samples_of_shapes import factories, indexing, joining, others, views
@@ -16,7 +16,7 @@ def samples():
     calls.clear()
     for part in (convolutions, norms, attention, indexing, pools_and_resizing, arithmetic, in_place, conversions, reductions,
                  views, factories, joining, activations, losses_and_products, others, other_names, numbers_in_place_of_tensors,
-                 spelled_otherwise, recurrent, counts, histograms, bags, distances, smoothed, slopes_and_segments, factorisations,
+                 spelled_otherwise, recurrent, counts, histograms, bags, distances, smoothed, slopes_and_segments, factorizations,
                  spectra):
         part()
     return list(calls)

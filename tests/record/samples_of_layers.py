@@ -1,4 +1,4 @@
-"""Hand-written calls: convolutions, normalisation, attention, pooling, activations, losses and products."""
+"""Hand-written calls: convolutions, normalization, attention, pooling, activations, losses and products."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Hand-written calls: factorisations of matrices and what follows from them, where PyTorch's own samples are missing."""
+"""Hand-written calls: factorizations of matrices and what follows from them, where PyTorch's own samples are missing."""
 
 import math
 
@@ -12,7 +12,7 @@ def matrices(*sizes, dtype=f64):
     return rand(*sizes, dtype=dtype) + 6 * torch.eye(sizes[-1], dtype=dtype)
 
 
-def factorisations():
+def factorizations():
     for dtype in (torch.float32, f64):
         a = matrices(2, 3, 3, dtype=dtype)
         for overload in (aten.inverse.default, aten.det.default, aten.slogdet.default):

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <limits>
 
-#include "tenon/ops/call.h"
-#include "tenon/ops/known.h"
+#include "tenon/rules/call.h"
+#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/trace/trace.h"
 #include "tests/sweep/compare.h"
 

@@ -6,7 +6,7 @@
 
 #include "tenon/base/file.h"
 #include "tenon/io/zip.h"
-#include "tenon/ops/call.h"
+#include "tenon/rules/call.h"
 
 namespace tenon::sweep {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "tenon/export/serde/load.h"
 #include "tenon/export/serde/save.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/trace/trace.h"
 #include "tests/sweep/checks.h"
 

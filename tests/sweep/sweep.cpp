@@ -14,7 +14,7 @@
 #include <set>
 
 #include "tenon/interp/eager.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tests/sweep/checks.h"
 #include "tests/sweep/deviations.h"
 #include "tests/sweep/perturb.h"
@@ -238,7 +238,7 @@ int run(const Options& options) {
     else missing.push_back(name);
   }
   for (const Op* op : registry().all())
-    if (op->kind != Kind::symbolic && op->traits.control == Control::none && wanted(options, op->name()))
+    if (op->kind != OpKind::symbolic && op->traits.control == Control::none && wanted(options, op->name()))
       names.insert(op->name());
   for (const std::string& name : names)
     if (!library.has(name)) without_samples.push_back(name);

@@ -115,7 +115,7 @@ TEST(Matrix, ReflectorsOfAQrGiveTheMatrixBack) {
   }
 }
 
-TEST(Matrix, EigenvectorsDiagonaliseASymmetricMatrix) {
+TEST(Matrix, EigenvectorsDiagonalizeASymmetricMatrix) {
   for (Int n : {1, 2, 3, 10, 60})
     for (bool upper : {false, true}) {
       Matrix a = symmetric(n, 11), v = a, values(static_cast<std::size_t>(n));

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "tenon/io/json.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tenon/templates/kernels.h"
 #include "tools/tenon/files.h"
 #include "tools/tenon/verbs.h"

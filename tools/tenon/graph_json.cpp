@@ -1,7 +1,7 @@
 #include "tools/tenon/graph_json.h"
 
 #include "tenon/io/json.h"
-#include "tenon/passes/normalise.h"
+#include "tenon/passes/normalize.h"
 
 namespace tenon::tool {
 namespace {
@@ -117,8 +117,8 @@ void write_graph(JsonWriter& json, std::string_view name, const GraphBody& graph
 void write_graphs(JsonWriter& json, const ExportedProgram& program, const ShowOptions& options) {
   switch (options.after) {
     case StageName::read: write_graph(json, "program", program.graph.body(), program.signature); return;
-    case StageName::normalised:
-      write_graph(json, "program", normalise(program.graph.body()).body(), program.signature);
+    case StageName::normalized:
+      write_graph(json, "program", normalize(program.graph.body()).body(), program.signature);
       return;
     case StageName::functional: {
       FunctionalProgram f = functionalize(program);

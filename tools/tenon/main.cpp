@@ -54,11 +54,11 @@ void add_show(CLI::App& app, ShowRequest& request) {
             if (!stage)
               throw CLI::ValidationError(
                   "--after",
-                  text("expected read, normalised, functional, joint, partition or loops, got ", tenon::quoted(value)));
+                  text("expected read, normalized, functional, joint, partition or loops, got ", tenon::quoted(value)));
             request.options.after = *stage;
             request.stage = value;
           },
-          "read (the default), normalised, functional, joint, partition or loops")
+          "read (the default), normalized, functional, joint, partition or loops")
       ->type_name("STAGE");
   add_of(*verb, request.options.of);
   add_wrt(*verb, request.options.wrt);

@@ -1,20 +1,20 @@
 #include "tenon/io/json.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 #include "tools/tenon/files.h"
 #include "tools/tenon/verbs.h"
 
 namespace tenon::tool {
 namespace {
 
-std::string_view name(Kind kind) {
+std::string_view name(OpKind kind) {
   switch (kind) {
-    case Kind::pointwise: return "pointwise";
-    case Kind::reduction: return "reduction";
-    case Kind::view: return "view";
-    case Kind::composite: return "composite";
-    case Kind::general: return "general";
-    case Kind::symbolic: return "symbolic";
-    case Kind::structural: return "structural";
+    case OpKind::pointwise: return "pointwise";
+    case OpKind::reduction: return "reduction";
+    case OpKind::view: return "view";
+    case OpKind::composite: return "composite";
+    case OpKind::general: return "general";
+    case OpKind::symbolic: return "symbolic";
+    case OpKind::structural: return "structural";
   }
   unreachable();
 }
@@ -26,13 +26,13 @@ std::vector<std::string> rules_of(const OpDef& def) {
     if (given) rules.push_back(rule);
   };
   add(def.meta, "meta");
-  add(def.scalar, "scalar");
+  add(bool(def.scalar), "scalar");
   add(def.lower, "lower");
   add(def.view, "view");
   add(def.decompose, "decompose");
   add(def.kernel, "kernel");
   add(def.symbolic, "symbolic");
-  add(def.vjp, "vjp");
+  add(bool(def.vjp), "vjp");
   add(def.for_grad, "for_grad");
   add(def.to_torch, "to_torch");
   return rules;

@@ -328,7 +328,7 @@ class GraphReader {
     if (schema_op)
       json.require(outputs.size() == node.op->schema.returns.size(), "node ", label(node, target), ": expected ",
                    node.op->schema.returns.size(), " results as its schema has, found ", outputs.size());
-    else if (known && node.op->kind == Kind::symbolic)
+    else if (known && node.op->kind == OpKind::symbolic)
       json.require(outputs.size() == 1, "node ", label(node, target), ": expected one result, found ", outputs.size());
     for (Json output : outputs.items()) node.results.push_back(read_result(output));
     if (schema_op) check_results(node, outputs, target);
@@ -352,7 +352,7 @@ class GraphReader {
       if (keyword) node.origin.keywords.emplace_back(input.at("name").as_string());
       else input.require(node.origin.keywords.empty(), "a positional argument stands behind a keyword argument");
     }
-    if (node.op->kind == Kind::symbolic && !node.op->schema.args.empty())
+    if (node.op->kind == OpKind::symbolic && !node.op->schema.args.empty())
       inputs.require(node.args.size() == node.op->schema.args.size(), "node ", label(node, node.op->target),
                      ": expected ", node.op->schema.args.size(), " arguments, found ", node.args.size());
   }

@@ -22,7 +22,7 @@ struct ReadContext {
 /// booleans.
 SymInt read_symbolic(Json value, ReadContext& context);
 TensorMeta read_tensor_meta(Json meta, ReadContext& context);
-/// A constant argument, as specialised inputs and outputs have; an error for anything that refers to a value.
+/// A constant argument, as specialized inputs and outputs have; an error for anything that refers to a value.
 Arg read_constant(Json argument);
 
 /// Reads a graph and checks its names: each value defined once, before its use, with exactly one entry in the tables.

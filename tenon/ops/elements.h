@@ -1,6 +1,6 @@
 // Operands and results of rules that are plain functions on real tensors (OpDef::kernel).
 #pragma once
-#include "tenon/ops/op_def.h"
+#include "tenon/rules/op_def.h"
 
 namespace tenon {
 

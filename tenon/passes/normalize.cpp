@@ -1,4 +1,4 @@
-#include "tenon/passes/normalise.h"
+#include "tenon/passes/normalize.h"
 
 #include <set>
 
@@ -7,9 +7,9 @@
 namespace tenon {
 namespace {
 
-class Normaliser {
+class Normalizer {
  public:
-  explicit Normaliser(const GraphBody& from) : replay_(from) {}
+  explicit Normalizer(const GraphBody& from) : replay_(from) {}
 
   Graph run(const GraphBody& from) {
     refuse_unknown(from);
@@ -76,7 +76,7 @@ class Normaliser {
         case Control::scan:
           fail(node.op->target, " is not supported yet: a program with control flow can be shown and converted only");
       }
-      bool on_sizes = node.op->kind == Kind::symbolic || node.op->traits.measures != Measure::none;
+      bool on_sizes = node.op->kind == OpKind::symbolic || node.op->traits.measures != Measure::none;
       if (on_sizes || node.op->traits.asserts) {
         if (node.op->traits.asserts && node.op->schema.find("assert_msg") >= 0) assertion(node, from, map);
         continue;  // sizes are expressions now; metadata was checked when the file was read, ranges are in the shape
@@ -138,8 +138,8 @@ class Normaliser {
 
 }  // namespace
 
-Graph normalise(const GraphBody& graph) {
-  Graph out = Normaliser(graph).run(graph);
+Graph normalize(const GraphBody& graph) {
+  Graph out = Normalizer(graph).run(graph);
   verify(out.body());
   return out;
 }

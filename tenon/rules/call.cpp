@@ -1,9 +1,9 @@
-#include "tenon/ops/call.h"
+#include "tenon/rules/call.h"
 
 #include <algorithm>
 
 #include "tenon/graph/graph.h"
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 
 namespace tenon {
 
@@ -24,7 +24,7 @@ const std::vector<Tensor>& Results::list(size_t i) const {
 }
 
 const Op& Handle::op() const {
-  if (!op_) registry();   // registering sets the handles
+  if (!op_) registry();  // registering sets the handles
   expect(op_ != nullptr, "a handle that no op was registered for");
   return *op_;
 }
@@ -49,7 +49,8 @@ CallArgs bind(const Op& op, std::span<Given> given) {
       require(found >= 0, op.name(), ": there is no argument ", quoted(g.name));
       at = static_cast<size_t>(found);
     } else {
-      require(position < slots.size(), op.name(), ": expected at most ", slots.size(), " arguments, got ", given.size());
+      require(position < slots.size(), op.name(), ": expected at most ", slots.size(), " arguments, got ",
+              given.size());
       ++position;
     }
     args[at] = std::move(g.value);
@@ -70,53 +71,69 @@ std::string describe(const CallArg& arg) {
   if (auto* t = arg.get<Tensor>()) return *t ? text(t->meta()) : "None";
   if (auto* l = arg.get<std::vector<Tensor>>()) {
     std::string out = "[";
-    for (size_t i = 0; i < l->size(); ++i) out += (i ? ", " : "") + ((*l)[i] ? text((*l)[i].meta()) : std::string("None"));
+    for (size_t i = 0; i < l->size(); ++i)
+      out += (i ? ", " : "") + ((*l)[i] ? text((*l)[i].meta()) : std::string("None"));
     return out + "]";
   }
   static const GraphBody nothing;
   return to_text(nothing, map_tensors<Value>(arg, [](const Tensor&) { return Value{}; }));
 }
 
-bool ArgsView::given(size_t i) const {
-  if (i >= args.size() || args[i].is_none()) return false;
+size_t ArgsView::index(Slot arg) const {
+  if (!arg.name) {
+    expect(arg.position < args.size(), op.name(), " has no argument ", arg.position);
+    return arg.position;
+  }
+  int found = op.schema.find(arg.name);
+  expect(found >= 0 && static_cast<size_t>(found) < args.size(), op.name(), " has no argument ", arg.name);
+  return static_cast<size_t>(found);
+}
+
+bool ArgsView::given(Slot arg) const {
+  size_t i = index(arg);
+  if (args[i].is_none()) return false;
   if (auto* t = args[i].get<Tensor>()) return t->defined();
   return true;
 }
 
-bool ArgsView::is_tensor(size_t i) const {
-  auto* t = i < args.size() ? args[i].get<Tensor>() : nullptr;
+bool ArgsView::is_tensor(Slot arg) const {
+  size_t i = index(arg);
+  auto* t = args[i].get<Tensor>();
   return t && t->defined();
 }
 
-Tensor ArgsView::tensor(size_t i) const {
-  expect(i < args.size(), op.name(), " has no argument ", i);
+Tensor ArgsView::tensor(Slot arg) const {
+  size_t i = index(arg);
   const CallArg& a = args[i];
   if (auto* t = a.get<Tensor>()) return *t;
   if (auto* b = a.get<bool>()) return Tensor::number(*b);
   if (auto* d = a.get<double>()) return Tensor::number(*d);
   if (auto* s = a.get<SymInt>()) {
-    require(s->is_int(), "argument ", op.schema.args[i].name, ": a symbolic number cannot be used as a tensor here, got ", *s);
+    require(s->is_int(), "argument ", op.schema.args[i].name,
+            ": a symbolic number cannot be used as a tensor here, got ", *s);
     return Tensor::number(s->as_int());
   }
   require(a.is_none(), "argument ", op.schema.args[i].name, ": expected a tensor, got ", describe(a));
   return {};
 }
 
-const TensorMeta& ArgsView::meta(size_t i) const {
-  auto* t = i < args.size() ? args[i].get<Tensor>() : nullptr;
-  require(t && *t, "argument ", i < op.schema.args.size() ? op.schema.args[i].name : text(i), ": expected a tensor, got ",
-          i < args.size() ? describe(args[i]) : "nothing");
+const TensorMeta& ArgsView::meta(Slot arg) const {
+  size_t i = index(arg);
+  auto* t = args[i].get<Tensor>();
+  require(t && *t, "argument ", op.schema.args[i].name, ": expected a tensor, got ", describe(args[i]));
   return t->meta();
 }
 
-std::vector<Tensor> ArgsView::tensors(size_t i) const {
+std::vector<Tensor> ArgsView::tensors(Slot arg) const {
+  size_t i = index(arg);
   if (args[i].is_none()) return {};
   auto* l = args[i].get<std::vector<Tensor>>();
   expect(l != nullptr, op.name(), ": argument ", i, " is no list of tensors");
   return *l;
 }
 
-SymInt ArgsView::integer(size_t i) const {
+SymInt ArgsView::integer(Slot arg) const {
+  size_t i = index(arg);
   if (auto* s = args[i].get<SymInt>()) return *s;
   if (auto* b = args[i].get<bool>()) return *b ? 1 : 0;
   if (auto* d = args[i].get<double>()) return static_cast<int64_t>(*d);
@@ -124,13 +141,15 @@ SymInt ArgsView::integer(size_t i) const {
   fail(op.name(), ": argument ", op.schema.args[i].name, ": expected an integer, got ", describe(args[i]));
 }
 
-int64_t ArgsView::constant(size_t i) const {
-  SymInt s = integer(i);
+int64_t ArgsView::constant(Slot arg) const {
+  size_t i = index(arg);
+  SymInt s = integer(arg);
   require(s.is_int(), "argument ", op.schema.args[i].name, ": expected a constant, got ", s);
   return s.as_int();
 }
 
-double ArgsView::number(size_t i) const {
+double ArgsView::number(Slot arg) const {
+  size_t i = index(arg);
   if (auto* d = args[i].get<double>()) return *d;
   if (auto* b = args[i].get<bool>()) return *b ? 1 : 0;
   if (auto* s = args[i].get<SymInt>()) {
@@ -141,21 +160,24 @@ double ArgsView::number(size_t i) const {
   fail(op.name(), ": argument ", op.schema.args[i].name, ": expected a number, got ", describe(args[i]));
 }
 
-bool ArgsView::flag(size_t i) const {
+bool ArgsView::flag(Slot arg) const {
+  size_t i = index(arg);
   if (auto* b = args[i].get<bool>()) return *b;
   if (args[i].is_none()) return false;
-  return constant(i) != 0;
+  return constant(arg) != 0;
 }
 
-Sizes ArgsView::ints(size_t i) const {
+Sizes ArgsView::ints(Slot arg) const {
+  size_t i = index(arg);
   if (auto* l = args[i].get<Sizes>()) return *l;
   if (auto* s = args[i].get<SymInt>()) return Sizes(1, *s);
   if (args[i].is_none()) return {};
   fail(op.name(), ": argument ", op.schema.args[i].name, ": expected a list of integers, got ", describe(args[i]));
 }
 
-Sizes ArgsView::ints(size_t i, size_t count) const {
-  Sizes list = ints(i);
+Sizes ArgsView::ints(Slot arg, size_t count) const {
+  size_t i = index(arg);
+  Sizes list = ints(arg);
   const SchemaArg& slot = op.schema.args[i];
   bool is_default = slot.has_default && args[i] == slot.default_value;
   if (list.size() == 1 || (is_default && !list.empty())) return Sizes(count, list[0]);
@@ -163,34 +185,35 @@ Sizes ArgsView::ints(size_t i, size_t count) const {
   return list;
 }
 
-std::optional<DType> ArgsView::dtype(size_t i) const {
+std::optional<DType> ArgsView::dtype(Slot arg) const {
+  size_t i = index(arg);
   if (auto* d = args[i].get<DType>()) return *d;
   return std::nullopt;
 }
 
-const std::string& ArgsView::string(size_t i) const {
+const std::string& ArgsView::string(Slot arg) const {
+  size_t i = index(arg);
   auto* s = args[i].get<std::string>();
   require(s != nullptr, "argument ", op.schema.args[i].name, ": expected a string, got ", describe(args[i]));
   return *s;
 }
 
-size_t ArgsView::dim(size_t i, size_t rank) const {
+size_t ArgsView::dim(Slot arg, size_t rank) const {
   try {
-    return normal_dim(constant(i), rank);
-  } catch (const Error& e) {
-    fail(op.name(), ": ", e.what());
-  }
+    return normal_dim(constant(arg), rank);
+  } catch (const Error& e) { fail(op.name(), ": ", e.what()); }
 }
 
-SmallVector<size_t, 6> ArgsView::dims(size_t i, size_t rank) const {
+SmallVector<size_t, 6> ArgsView::dims(Slot arg, size_t rank) const {
   SmallVector<size_t, 6> out;
-  Sizes list = ints(i);
+  Sizes list = ints(arg);
   if (list.empty())
     for (size_t d = 0; d < rank; ++d) out.push_back(d);
   for (SymInt d : list) {
     size_t normal = normal_dim(d.as_int(), rank);
-    if (rank == 0) continue;   // dims of a scalar: 0 or -1, nothing to reduce
-    require(std::find(out.begin(), out.end(), normal) == out.end(), "dim ", normal, " appears multiple times in the list of dims");
+    if (rank == 0) continue;  // dims of a scalar: 0 or -1, nothing to reduce
+    require(std::find(out.begin(), out.end(), normal) == out.end(), "dim ", normal,
+            " appears multiple times in the list of dims");
     out.push_back(normal);
   }
   std::sort(out.begin(), out.end());

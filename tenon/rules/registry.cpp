@@ -1,23 +1,24 @@
-#include "tenon/ops/registry.h"
+#include "tenon/rules/registry.h"
 
 #include <algorithm>
 
-#include "tenon/ops/families.h"
+#include "tenon/rules/infer.h"
 
 namespace tenon {
 namespace {
 
 std::string target_of(const Schema& schema, const OpDef* def) {
-  if (def && def->kind == Kind::symbolic) return schema.name;
-  if (schema.space() == "higher_order") return text("torch.ops.higher_order.", schema.base());   // these have no overloads
+  if (def && def->kind == OpKind::symbolic) return schema.name;
+  if (schema.space() == "higher_order")
+    return text("torch.ops.higher_order.", schema.base());  // these have no overloads
   return text("torch.ops.", schema.space(), ".", schema.base(), ".", schema.overload());
 }
 
 // aten::add.Tensor from any spelling: torch.ops.aten.add.Tensor, aten.add.Tensor, aten::add.Tensor.
 std::string canonical(std::string_view name) {
   if (starts_with(name, "torch.ops.")) name.remove_prefix(10);
-  else if (name.find("::") != std::string_view::npos || starts_with(name, "_operator.") || starts_with(name, "torch.") || starts_with(name, "math.") ||
-           starts_with(name, "builtins.")) {
+  else if (name.find("::") != std::string_view::npos || starts_with(name, "_operator.") ||
+           starts_with(name, "torch.") || starts_with(name, "math.") || starts_with(name, "builtins.")) {
     std::string out(name);
     if (ends_with(out, ".default")) out.resize(out.size() - 8);
     return out;
@@ -35,7 +36,7 @@ const Op* Registry::insert(OpDef def) const {
   defs_.push_back(def);
   const OpDef& kept = defs_.back();
   Op op;
-  if (def.kind == Kind::symbolic) {   // named like a Python function: "_operator.add(a, b)"
+  if (def.kind == OpKind::symbolic) {  // named like a Python function: "_operator.add(a, b)"
     std::string_view s = def.schema;
     size_t open = s.find('(');
     op.schema.name = std::string(s.substr(0, open));
@@ -49,6 +50,11 @@ const Op* Registry::insert(OpDef def) const {
   } else {
     op.schema = parse_schema(def.schema);
   }
+  if (size_t wanted = def.scalar.operands()) {
+    size_t operands = 0;
+    for (const SchemaArg& arg : op.schema.args) operands += is_operand(arg);
+    expect(operands == wanted, op.schema.name, ": its formula takes ", wanted, " operands, the schema has ", operands);
+  }
   op.kind = def.kind;
   op.traits = def.traits;
   op.notation = def.notation;
@@ -57,8 +63,8 @@ const Op* Registry::insert(OpDef def) const {
   ops_.push_back(std::move(op));
   const Op* made = &ops_.back();
   expect(by_name_.emplace(made->schema.name, made).second, made->schema.name, " is registered twice");
-  if (def.kind == Kind::symbolic || def.traits.measures != Measure::none) of_numbers_.push_back(made);
-  if (def.kind != Kind::symbolic) by_base_[text(made->schema.space(), "::", made->schema.base())].push_back(made);
+  if (def.kind == OpKind::symbolic || def.traits.measures != Measure::none) of_numbers_.push_back(made);
+  if (def.kind != OpKind::symbolic) by_base_[text(made->schema.space(), "::", made->schema.base())].push_back(made);
   return made;
 }
 
@@ -81,7 +87,7 @@ void Registry::in_place(const Handle& functional, const char* schema) {
   Op op = functional.op();
   op.schema = parse_schema(schema);
   op.functional = &functional.op();
-  if (op.kind == Kind::view) op.kind = Kind::general;
+  if (op.kind == OpKind::view) op.kind = OpKind::general;
   op.target = target_of(op.schema, op.def);
   ops_.push_back(std::move(op));
   const Op* made = &ops_.back();
@@ -111,15 +117,16 @@ const Op* Registry::derive_in_place(const std::string& name) const {
   auto twin = by_name_.find(base.substr(0, base.size() - 1) + overload);
   if (twin == by_name_.end()) return nullptr;
   const Op& from = *twin->second;
-  if (from.schema.args.empty() || from.schema.returns.size() != 1 || from.schema.args[0].type.kind != TypeKind::tensor || from.schema.args[0].type.list)
+  if (from.schema.args.empty() || from.schema.returns.size() != 1 ||
+      from.schema.args[0].type.kind != TypeKind::tensor || from.schema.args[0].type.list)
     return nullptr;
   Op op = from;
   op.schema.name = name;
-  op.schema.args[0].name = "self";   // whatever the functional form calls it
+  op.schema.args[0].name = "self";  // whatever the functional form calls it
   op.schema.args[0].alias = op.schema.returns[0].alias = "a";
   op.schema.args[0].writes = op.schema.returns[0].writes = true;
   op.functional = &from;
-  op.kind = from.kind == Kind::view ? Kind::general : from.kind;
+  op.kind = from.kind == OpKind::view ? OpKind::general : from.kind;
   op.target = target_of(op.schema, op.def);
   ops_.push_back(std::move(op));
   return by_name_[name] = &ops_.back();
@@ -137,14 +144,18 @@ const Op* Registry::derive_out(const std::string& name) const {
   if (overloads == by_base_.end()) return nullptr;
   std::string stem = overload == "out" ? "" : overload.substr(0, overload.size() - 4);
   const Op* twin = nullptr;
-  bool ambiguous = false;   // mean.out is of mean.dim, max.out of max.other: these are registered with their family
+  bool ambiguous = false;  // mean.out is of mean.dim, max.out of max.other: these are registered with their family
   for (const Op* candidate : overloads->second) {
     std::string_view o = candidate->schema.overload();
     ambiguous |= stem.empty() && (o == "dim" || o == "other");
-    if (stem.empty() ? (o == "default" || (o == "Tensor" && !twin)) : (o == stem || (!twin && ends_with(o, "_" + stem)))) twin = candidate;
+    if (stem.empty() ? (o == "default" || (o == "Tensor" && !twin))
+                     : (o == stem || (!twin && ends_with(o, "_" + stem))))
+      twin = candidate;
   }
-  if (!twin || ambiguous || twin->schema.writes() || twin->schema.returns.size() != 1) return nullptr;   // of several results each has a name of its own
-  if (twin->schema.find("layout") >= 0 || base.find("_backward") != std::string::npos) return nullptr;   // other arguments than the twin's
+  if (!twin || ambiguous || twin->schema.writes() || twin->schema.returns.size() != 1)
+    return nullptr;  // of several results each has a name of its own
+  if (twin->schema.find("layout") >= 0 || base.find("_backward") != std::string::npos)
+    return nullptr;  // other arguments than the twin's
   for (const SchemaArg& r : twin->schema.returns)
     if (r.type.kind != TypeKind::tensor || r.type.list) return nullptr;
   Op op = *twin;
@@ -170,7 +181,7 @@ const Op* Registry::derive_out(const std::string& name) const {
 const Op* Registry::computing(sym::Expr e) const {
   const Op* found = nullptr;
   for (const Op* op : of_numbers_)
-    if (op->notation.computes(e) && (!found || op->notation.last)) found = op;   // sqrt rather than pow
+    if (op->notation.computes(e) && (!found || op->notation.last)) found = op;  // sqrt rather than pow
   return found;
 }
 
@@ -181,7 +192,9 @@ const Op* Registry::measuring(Measure what) const {
 }
 
 const Op& Registry::for_numbers(const Op& op, std::span<const CallArg> args) const {
-  auto stands_in = [&](size_t i) { return op.schema.args[i].type.kind == TypeKind::tensor && !op.schema.args[i].type.list && args[i].is_number(); };
+  auto stands_in = [&](size_t i) {
+    return op.schema.args[i].type.kind == TypeKind::tensor && !op.schema.args[i].type.list && args[i].is_number();
+  };
   bool any = false;
   for (size_t i = 0; i < args.size(); ++i) any = any || stands_in(i);
   if (!any || op.traits.takes_numbers) return op;
@@ -203,7 +216,7 @@ const Op* Registry::unknown(std::string_view target, const std::vector<std::stri
   Op op;
   op.schema.name = canonical(target);
   op.target = std::string(target);
-  op.kind = Kind::structural;
+  op.kind = OpKind::structural;
   op.traits.unknown = true;
   for (const std::string& name : arg_names) {
     SchemaArg arg;
@@ -225,9 +238,11 @@ std::vector<const Op*> Registry::all() const {
   return out;
 }
 
+void register_families(Registry& ops);  // made by the build: a line per file of ops/
+
 const Registry& registry() {
   static const Registry& instance = *[] {
-    auto* made = new Registry;   // never destroyed: ops are pointed to by graphs of any lifetime
+    auto* made = new Registry;  // never destroyed: ops are pointed to by graphs of any lifetime
     register_families(*made);
     return made;
   }();

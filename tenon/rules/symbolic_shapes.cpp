@@ -1,4 +1,4 @@
-#include "tenon/ops/known.h"
+#include "tenon/rules/symbolic_shapes.h"
 
 #include "tenon/base/error.h"
 
@@ -27,29 +27,29 @@ std::optional<bool> known(sym::Expr condition) {
   return current ? current->decide(condition) : sym::decide(condition);
 }
 
-SymInt fresh_size() {
+SymInt data_dependent_size() {
   require(growing != nullptr, "a size that only a run can tell was asked for outside of a program");
   SymInt size = growing->fresh_unbacked();
   growing->constrain(size, {0, sym::Range::infinity});  // files list it
   return size;
 }
 
-sym::Expr fresh_real() {
+sym::Expr data_dependent_real() {
   require(growing != nullptr, "a number that only a run can tell was asked for outside of a program");
   return sym::Expr::symbol(text("zuf", growing->next_unbacked++), {.integer = false, .real = true});
 }
 
 SymInt smaller(SymInt a, SymInt b) {
   if (a.is_int() && b.is_int()) return std::min(a.as_int(), b.as_int());
-  if (surely(sym::le(a, b))) return a;
-  if (surely(sym::le(b, a))) return b;
+  if (statically_true(sym::le(a, b))) return a;
+  if (statically_true(sym::le(b, a))) return b;
   return sym::min(a, b);
 }
 
 SymInt larger(SymInt a, SymInt b) {
   if (a.is_int() && b.is_int()) return std::max(a.as_int(), b.as_int());
-  if (surely(sym::le(a, b))) return b;
-  if (surely(sym::le(b, a))) return a;
+  if (statically_true(sym::le(a, b))) return b;
+  if (statically_true(sym::le(b, a))) return a;
   return sym::max(a, b);
 }
 

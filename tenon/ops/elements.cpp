@@ -1,9 +1,9 @@
-#include "tenon/ops/plain.h"
+#include "tenon/ops/elements.h"
 
 #include <algorithm>
 
 #include "tenon/ops/convert.h"
-#include "tenon/ops/infer.h"
+#include "tenon/rules/infer.h"
 
 namespace tenon {
 

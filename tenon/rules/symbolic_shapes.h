@@ -22,13 +22,13 @@ sym::ShapeEnv* growing_shapes();
 
 /// Whether a condition on sizes certainly holds, or certainly fails.
 std::optional<bool> known(sym::Expr condition);
-inline bool surely(sym::Expr condition) { return known(condition).value_or(false); }
+inline bool statically_true(sym::Expr condition) { return known(condition).value_or(false); }
 /// The smaller of two sizes, simplified by what is known.
 SymInt smaller(SymInt a, SymInt b);
 SymInt larger(SymInt a, SymInt b);
 /// A size that only a run can tell, as a new symbol of the program being traced.
-SymInt fresh_size();
+SymInt data_dependent_size();
 /// Likewise a floating point number.
-sym::Expr fresh_real();
+sym::Expr data_dependent_real();
 
 }  // namespace tenon

@@ -1,15 +1,15 @@
-// What follows for an op from its kind alone: metas of pointwise and view ops, their promotion and broadcasting, the stage of a
-// pointwise formula.
+// What follows for an op from its kind alone: metas of pointwise and view ops, their promotion and broadcasting, the
+// stage of a pointwise formula.
 #pragma once
-#include "tenon/ops/op_def.h"
+#include "tenon/rules/op_def.h"
 
 namespace tenon {
 
-/// PyTorch's result_type over the arguments chosen by the mask: tensors with dimensions come before 0-d tensors, those before
-/// numbers; a lower category counts only where its kind (bool, int, float) is higher.
+/// PyTorch's result_type over the arguments chosen by the mask: tensors with dimensions come before 0-d tensors, those
+/// before numbers; a lower category counts only where its kind (bool, int, float) is higher.
 DType common_dtype(const ArgsView& call, uint32_t among = ~0u);
 Sizes broadcast(const Sizes& a, const Sizes& b, const ArgsView& call);
-Sizes broadcast_sizes(const ArgsView& call);   // of all tensor arguments
+Sizes broadcast_sizes(const ArgsView& call);  // of all tensor arguments
 /// Strides PyTorch gives a pointwise result: those of its operands where they agree, else dense in the operands' order.
 Sizes pointwise_strides(const Sizes& sizes, std::span<const TensorMeta* const> operands);
 
@@ -21,6 +21,8 @@ Metas numeric_meta(MetaCall& m);
 
 /// The op's rule, or what follows from its kind. Composites without a rule are not answered here: none.
 std::optional<Metas> infer(const Op& op, std::span<const CallArg> args);
+/// A tensor or a number: what a pointwise formula computes with.
+bool is_operand(const SchemaArg& slot);
 /// Writes the op's stages, by its rule or by its formula.
 void lower_op(Lower& lower);
 

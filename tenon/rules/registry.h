@@ -1,19 +1,19 @@
-// Every operator, once. A family's file registers its blocks; the registry makes from each the Op that nodes point to, and
-// derives in-place and out forms from their functional twin when they are asked for.
+// Every operator, once. A family's file registers its blocks; the registry makes from each the Op that nodes point to,
+// and derives in-place and out forms from their functional twin when they are asked for.
 #pragma once
 #include <deque>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
 
-#include "tenon/ops/op_def.h"
+#include "tenon/rules/op_def.h"
 
 namespace tenon {
 
 class Registry : public OpTable {
  public:
   void add(Handle& handle, OpDef def);
-  void add(OpDef def);   // an op that no formula calls
+  void add(OpDef def);  // an op that no formula calls
   /// More names for an op with the same arguments: multiply.Tensor for mul.Tensor.
   void alias(const Handle& handle, std::initializer_list<const char*> names);
 
@@ -26,10 +26,10 @@ class Registry : public OpTable {
   const Op* unknown(std::string_view target, const std::vector<std::string>& arg_names, size_t results) const override;
   const Op* computing(sym::Expr e) const override;
   const Op* measuring(Measure what) const override;
-  /// The overload to call where numbers stand in slots for tensors: eq.Scalar for eq.Tensor(x, 1). The op itself where it takes
-  /// them, or where there is none.
+  /// The overload to call where numbers stand in slots for tensors: eq.Scalar for eq.Tensor(x, 1). The op itself where
+  /// it takes them, or where there is none.
   const Op& for_numbers(const Op& op, std::span<const CallArg> args) const;
-  std::vector<const Op*> all() const;   // registered ops, sorted by name; derived forms are not listed
+  std::vector<const Op*> all() const;  // registered ops, sorted by name; derived forms are not listed
 
  private:
   const Op* insert(OpDef def) const;
@@ -40,9 +40,9 @@ class Registry : public OpTable {
   mutable std::mutex mutex_;
   mutable std::deque<OpDef> defs_;
   mutable std::deque<Op> ops_;
-  mutable std::vector<const Op*> of_numbers_;   // symbolic ops, and those that measure tensors
+  mutable std::vector<const Op*> of_numbers_;  // symbolic ops, and those that measure tensors
   mutable std::unordered_map<std::string, const Op*> by_name_;
-  mutable std::unordered_map<std::string, std::vector<const Op*>> by_base_;   // aten::add -> its overloads
+  mutable std::unordered_map<std::string, std::vector<const Op*>> by_base_;  // aten::add -> its overloads
 };
 
 /// The one registry, with every family of ops/ in it.

@@ -7,6 +7,6 @@ namespace tenon {
 /// Grad regions become the grad_enabled flag of nodes, symbolic nodes become expressions, numbers the graph computes
 /// from sizes stand in the arguments that use them, the conversions of autocast regions are written out. Control flow
 /// is refused by name: it comes later.
-Graph normalise(const GraphBody& graph);
+Graph normalize(const GraphBody& graph);
 
 }  // namespace tenon

@@ -1,4 +1,4 @@
-#include "tenon/ops/infer.h"
+#include "tenon/rules/infer.h"
 
 #include <algorithm>
 
@@ -17,7 +17,7 @@ int category(DType d) { return d == DType::boolean ? 0 : is_integral(d) ? 1 : is
 // The default dtype of a number's kind.
 DType number_dtype(DType d) { return is_floating(d) ? DType::f32 : is_complex(d) ? DType::c64 : d; }
 
-struct Standing {   // the dtypes met so far, by category of operand
+struct Standing {  // the dtypes met so far, by category of operand
   std::optional<DType> dims, zero_dim, number;
   static void meet(std::optional<DType>& slot, DType d) { slot = slot ? promote(*slot, d) : d; }
   void add(const TensorMeta& m) {
@@ -39,7 +39,8 @@ struct Standing {   // the dtypes met so far, by category of operand
 void add_number(Standing& standing, const CallArg& arg) {
   if (arg.is<bool>()) Standing::meet(standing.number, DType::boolean);
   else if (auto* s = arg.get<SymInt>()) {
-    bool real = !s->is_int() && (s->kind() == sym::Kind::real || s->kind() == sym::Kind::to_float || s->kind() == sym::Kind::true_div);
+    bool real = !s->is_int() &&
+                (s->kind() == sym::Kind::real || s->kind() == sym::Kind::to_float || s->kind() == sym::Kind::true_div);
     Standing::meet(standing.number, real ? DType::f32 : DType::i64);
   } else if (arg.is<double>()) Standing::meet(standing.number, DType::f32);
   else if (arg.is<std::complex<double>>()) Standing::meet(standing.number, DType::c64);
@@ -71,8 +72,10 @@ Sizes broadcast(const Sizes& a, const Sizes& b, const ArgsView& call) {
     if (x == y || y == SymInt(1)) continue;
     if (x == SymInt(1)) out[extra + i] = y;
     else if (x.is_int() && y.is_int())
-      call.require(false, "sizes ", a, " and ", b, " do not broadcast: dimension ", extra + i, " is ", x, " in one and ", y, " in the other");
-    else if (y.is_int()) out[extra + i] = y;   // a symbol beside a number: the program was traced under their being equal
+      call.require(false, "sizes ", a, " and ", b, " do not broadcast: dimension ", extra + i, " is ", x,
+                   " in one and ", y, " in the other");
+    else if (y.is_int())
+      out[extra + i] = y;  // a symbol beside a number: the program was traced under their being equal
   }
   return out;
 }
@@ -97,7 +100,7 @@ Sizes pointwise_strides(const Sizes& sizes, std::span<const TensorMeta* const> o
   // Dimensions from innermost to outermost: sorted by the operands' strides, as far as they tell.
   std::vector<size_t> order(sizes.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = sizes.size() - 1 - i;
-  auto compare = [&](size_t a, size_t b) {   // > 0: a lies outside b
+  auto compare = [&](size_t a, size_t b) {  // > 0: a lies outside b
     for (const TensorMeta* m : operands) {
       auto stride = [&](size_t d) -> std::optional<int64_t> {
         size_t extra = sizes.size() - m->rank();
@@ -128,10 +131,29 @@ Sizes pointwise_strides(const Sizes& sizes, std::span<const TensorMeta* const> o
   return strides;
 }
 
+bool is_operand(const SchemaArg& slot) {
+  bool number = slot.type.kind == TypeKind::floating || slot.type.kind == TypeKind::integer;
+  return takes_operand(slot) || (number && !slot.type.list);
+}
+
+loop::Expr ScalarRule::operator()(const Scalars& x) const {
+  if (operands_ == 0) return whole_(x);
+  loop::Expr e[4];
+  size_t n = 0;
+  for (size_t i = 0; i < x.args.size() && n < operands_; ++i)
+    if (is_operand(x.op.schema.args[i])) e[n++] = x.values[i];
+  switch (operands_) {
+    case 1: return one_(e[0]);
+    case 2: return two_(e[0], e[1]);
+    case 3: return three_(e[0], e[1], e[2]);
+    default: return four_(e[0], e[1], e[2], e[3]);
+  }
+}
+
 namespace {
 
 DType pointwise_compute_dtype(const OpDef& def, const ArgsView& call) {
-  if (def.promote == Promote::first) return call.tensor(0).dtype();
+  if (def.promote == Promote::first) return call.tensor(size_t{0}).dtype();
   DType dtype = common_dtype(call, def.promotes);
   if (def.promote == Promote::int_to_float && !is_floating(dtype) && !is_complex(dtype)) return DType::f32;
   return dtype;
@@ -147,18 +169,17 @@ void lower_pointwise(const OpDef& def, Lower& l) {
         loop::Expr x = l[k].broadcast_at(i);
         bool promotes = (def.promotes >> k & 1) && def.promote != Promote::own;
         values[k] = promotes ? cast(x, common) : x;
-      } else if (l.given(k) && l.args[k].is_number() &&
-                 (takes_operand(slot) || slot.type.kind == TypeKind::floating || slot.type.kind == TypeKind::integer)) {
+      } else if (l.given(k) && l.args[k].is_number() && is_operand(slot)) {
         values[k] = l.scalar(k, common);
       }
     }
-    return def.scalar({l, values});
+    return def.scalar(Scalars(l, values));
   });
 }
 
 Metas view_meta(const OpDef& def, MetaCall& call) {
   std::vector<IndexMap> maps = def.view(call);
-  const TensorMeta& base = call.meta(0);
+  const TensorMeta& base = call.meta(size_t{0});
   if (call.op.schema.returns.size() == 1 && call.op.schema.returns[0].type.list) {
     std::vector<TensorMeta> metas;
     for (const IndexMap& map : maps) metas.push_back(viewed(map, base));
@@ -186,14 +207,15 @@ Metas pointwise_meta(const ArgsView& call) {
 
 Metas floating_meta(MetaCall& m) {
   for (size_t i = 0; i < m.args.size(); ++i)
-    m.require(!m.is_tensor(i) || is_floating(m.meta(i).dtype) || m.meta(i).wrapped_number, "expected a floating point tensor, got ", describe(m.arg(i)));
+    m.require(!m.is_tensor(i) || is_floating(m.meta(i).dtype) || m.meta(i).wrapped_number,
+              "expected a floating point tensor, got ", describe(m.arg(i)));
   return pointwise_meta(m);
 }
 
 Metas numeric_meta(MetaCall& m) {
   Metas out = pointwise_meta(m);
-  m.require(common_dtype(m, m.op.def->promotes) != DType::boolean, "boolean tensors are not supported, got ", describe(m.arg(0)),
-            "; convert it first");
+  m.require(common_dtype(m, m.op.def->promotes) != DType::boolean, "boolean tensors are not supported, got ",
+            describe(m.args[0]), "; convert it first");
   return out;
 }
 

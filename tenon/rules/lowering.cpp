@@ -1,4 +1,4 @@
-#include "tenon/ops/lowering.h"
+#include "tenon/rules/lowering.h"
 
 namespace tenon {
 
@@ -28,18 +28,22 @@ const Sizes& Ref::sizes() const { return lower->program.buffers[id].sizes; }
 DType Ref::dtype() const { return lower->program.buffers[id].dtype; }
 
 namespace {
-Expr settle(Lower& l, Expr x) { return x.arena ? cast(x, Compute::i64) : loop::constant(l.program.arena, x.literal, Compute::i64); }
+Expr settle(Lower& l, Expr x) {
+  return x.arena ? cast(x, Compute::i64) : loop::constant(l.program.arena, x.literal, Compute::i64);
+}
 }  // namespace
 
 Expr Ref::at(const Index& index) const {
-  lower->require(index.size() == sizes().size(), "expected a tensor of ", index.size(), " dimensions, got one of sizes ", sizes());
+  lower->require(index.size() == sizes().size(), "expected a tensor of ", index.size(),
+                 " dimensions, got one of sizes ", sizes());
   loop::ExprNode node{.fn = loop::Fn::load, .type = loop::compute_of(dtype()), .buffer = id};
   for (Expr i : index) node.args.push_back(settle(*lower, i).id);
   return {&lower->program.arena, lower->program.arena.add(std::move(node))};
 }
 
 Expr Ref::broadcast_at(const Index& index) const {
-  lower->require(sizes().size() <= index.size(), "expected a tensor of at most ", index.size(), " dimensions, got one of sizes ", sizes());
+  lower->require(sizes().size() <= index.size(), "expected a tensor of at most ", index.size(),
+                 " dimensions, got one of sizes ", sizes());
   size_t extra = index.size() - sizes().size();
   Index own;
   for (size_t i = 0; i < sizes().size(); ++i) own.push_back(size(i) == SymInt(1) ? Expr(0) : index[extra + i]);
@@ -63,17 +67,19 @@ loop::Operand Ref::operand(Sizes sizes, Sizes strides, SymInt offset) const {
   return {id, std::move(sizes), std::move(strides), offset};
 }
 
-Lower::Lower(const Op& op, std::span<const CallArg> args, std::span<const BasicArg<TensorMeta>> results, loop::Program& program)
+Lower::Lower(const Op& op, std::span<const CallArg> args, std::span<const BasicArg<TensorMeta>> results,
+             loop::Program& program)
     : ArgsView(op, args), program(program) {
   claim(args, results, {});
 }
-Lower::Lower(const Op& op, std::span<const CallArg> args, std::span<const BasicArg<TensorMeta>> results, loop::Program& program,
-             std::span<const BufferId> buffers)
+Lower::Lower(const Op& op, std::span<const CallArg> args, std::span<const BasicArg<TensorMeta>> results,
+             loop::Program& program, std::span<const BufferId> buffers)
     : ArgsView(op, args), program(program) {
   claim(args, results, buffers);
 }
 
-void Lower::claim(std::span<const CallArg> args, std::span<const BasicArg<TensorMeta>> results, std::span<const BufferId> given) {
+void Lower::claim(std::span<const CallArg> args, std::span<const BasicArg<TensorMeta>> results,
+                  std::span<const BufferId> given) {
   size_t inputs = 0, outputs = 0, next = 0;
   auto claim_one = [&](const TensorMeta& meta, loop::Role role, size_t slot, std::string name) {
     if (!given.empty()) return given[next++];
@@ -97,12 +103,15 @@ void Lower::claim(std::span<const CallArg> args, std::span<const BasicArg<Tensor
   }
 }
 
-Ref Lower::operator[](size_t arg) const {
+Ref Lower::operator[](Slot slot) const {
+  size_t arg = index(slot);
   expect(arg < ins_.size() && ins_[arg].size() == 1, op.name(), ": argument ", arg, " is no tensor");
   return {const_cast<Lower*>(this), ins_[arg][0]};
 }
-Ref Lower::item(size_t arg, size_t i) const {
-  expect(arg < ins_.size() && i < ins_[arg].size() && ins_[arg][i] != ~0u, op.name(), ": argument ", arg, " has no item ", i);
+Ref Lower::item(Slot slot, size_t i) const {
+  size_t arg = index(slot);
+  expect(arg < ins_.size() && i < ins_[arg].size() && ins_[arg][i] != ~0u, op.name(), ": argument ", arg,
+         " has no item ", i);
   return {const_cast<Lower*>(this), ins_[arg][i]};
 }
 Ref Lower::out(size_t result) const {
@@ -110,7 +119,8 @@ Ref Lower::out(size_t result) const {
   return {const_cast<Lower*>(this), outs_[result][0]};
 }
 
-Expr Lower::scalar(size_t arg, Compute type) {
+Expr Lower::scalar(Slot slot, Compute type) {
+  size_t arg = index(slot);
   if (auto* s = args[arg].get<SymInt>()) {
     if (s->is_int()) return loop::constant(program.arena, s->as_int(), type);
     if (s->kind() != sym::Kind::real) return cast(loop::size_expr(program.arena, *s), type);
@@ -150,11 +160,13 @@ void Lower::store_if(Expr where, Ref to, const Index& at, Expr value, loop::Mode
 
 Expr Lower::reduce(loop::Combine combine, const Sizes& extents, const std::function<Expr(const Index&)>& term) {
   expect(current_ != nullptr, op.name(), ": a reduction outside a stage");
-  expect(current_->accumulators.empty() || current_->reduce == extents, op.name(), ": reductions of one stage must share their extents");
+  expect(current_->accumulators.empty() || current_->reduce == extents, op.name(),
+         ": reductions of one stage must share their extents");
   current_->reduce = extents;
   Index index;
   for (size_t i = 0; i < extents.size(); ++i) {
-    loop::ExprNode node{.fn = loop::Fn::index, .type = Compute::i64, .integer = static_cast<int64_t>(current_->domain.size() + i)};
+    loop::ExprNode node{
+        .fn = loop::Fn::index, .type = Compute::i64, .integer = static_cast<int64_t>(current_->domain.size() + i)};
     index.push_back({&program.arena, program.arena.add(std::move(node))});
   }
   Expr value = term(index);
@@ -163,7 +175,8 @@ Expr Lower::reduce(loop::Combine combine, const Sizes& extents, const std::funct
   if (logical) value = cast(value, Compute::boolean);
   else if (value.type() == Compute::boolean) value = cast(value, Compute::i64);
   current_->accumulators.push_back({combine, value.id, value.type()});
-  loop::ExprNode node{.fn = loop::Fn::accumulated, .type = position ? Compute::i64 : value.type(),
+  loop::ExprNode node{.fn = loop::Fn::accumulated,
+                      .type = position ? Compute::i64 : value.type(),
                       .integer = static_cast<int64_t>(current_->accumulators.size() - 1)};
   return {&program.arena, program.arena.add(std::move(node))};
 }
@@ -174,7 +187,8 @@ void Lower::tensor(Ref to, const std::function<Expr(const Index&)>& value) {
 }
 
 Ref Lower::temporary(DType dtype, const Sizes& sizes) {
-  program.buffers.push_back({dtype, sizes, contiguous_strides(sizes), loop::Role::temporary, 0, text("t", program.buffers.size())});
+  program.buffers.push_back(
+      {dtype, sizes, contiguous_strides(sizes), loop::Role::temporary, 0, text("t", program.buffers.size())});
   return {this, static_cast<BufferId>(program.buffers.size() - 1)};
 }
 
@@ -184,8 +198,12 @@ Ref Lower::temporary(DType dtype, const Sizes& sizes, const std::function<Expr(c
   return t;
 }
 
-void Lower::fill(Ref to, Expr value) { tensor(to, [&](const Index&) { return value; }); }
-void Lower::copy(Ref from, Ref to) { tensor(to, [&](const Index& i) { return from.at(i); }); }
+void Lower::fill(Ref to, Expr value) {
+  tensor(to, [&](const Index&) { return value; });
+}
+void Lower::copy(Ref from, Ref to) {
+  tensor(to, [&](const Index& i) { return from.at(i); });
+}
 
 DType computable(DType dtype) {
   switch (loop::compute_of(dtype)) {
