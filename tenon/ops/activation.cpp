@@ -68,14 +68,14 @@ void register_activation(Registry& ops) {
       .kind = OpKind::pointwise,
       .scalar = [](const Scalars& x) { return select(x["self"] <= bound(x, 1), bound(x, 2), x["self"]); },
       .vjp = {{"self", [](Vjp& v) { return threshold_backward(v.grad(), v["self"], v.arg("threshold")); }}},
-      .promotes = 0b001,
+      .promotes = "self",
   });
   ops.add(threshold_backward, {
       .schema = "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
       .kind = OpKind::pointwise,
       .scalar = [](const Scalars& x) { return select(x["self"] <= bound(x, 2, 1), 0, x["grad_output"]); },
       .vjp = {{"grad_output", [](Vjp& v) { return threshold_backward(v.grad(), v["self"], v.arg("threshold")); }}},
-      .promotes = 0b011,
+      .promotes = "grad_output, self",
   });
 
   ops.add(sigmoid, {
@@ -195,7 +195,7 @@ void register_activation(Registry& ops) {
         return select(scaled > threshold, self, loop::log1p(loop::exp(scaled)) / beta);
       },
       .vjp = {{"self", [](Vjp& v) { return softplus_backward(v.grad(), v["self"], v.arg("beta"), v.arg("threshold")); }}},
-      .promotes = 0b001,
+      .promotes = "self",
   });
   ops.add(softplus_backward, {
       .schema = "softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor",
@@ -212,7 +212,7 @@ void register_activation(Registry& ops) {
         return {v.needs("grad_output") ? Grad(softplus_backward(g, x, v.arg("beta"), v.arg("threshold"))) : Grad(),
                 where(gt(scaled, v.arg("threshold")), 0.0, mul(g * v["grad_output"] * s * (1.0 - s), v.arg("beta")))};
       }}},
-      .promotes = 0b0011,
+      .promotes = "grad_output, self",
   });
 
   ops.add(hardtanh, {
@@ -221,7 +221,7 @@ void register_activation(Registry& ops) {
       .meta = numeric_meta,
       .scalar = [](const Scalars& x) { return clamped(x["self"], bound(x, 1), bound(x, 2)); },
       .vjp = {{"self", [](Vjp& v) { return hardtanh_backward(v.grad(), v["self"], v.arg("min_val"), v.arg("max_val")); }}},
-      .promotes = 0b001,
+      .promotes = "self",
   });
   ops.add(hardtanh_backward, {
       .schema = "hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
@@ -229,7 +229,7 @@ void register_activation(Registry& ops) {
       .meta = floating_meta,
       .scalar = [](Expr grad, Expr self, Expr min_val, Expr max_val) { return select(self <= min_val || self >= max_val, 0, grad); },
       .vjp = {{"grad_output", [](Vjp& v) { return hardtanh_backward(v.grad(), v["self"], v.arg("min_val"), v.arg("max_val")); }}},
-      .promotes = 0b0011,
+      .promotes = "grad_output, self",
   });
   ops.add({
       .schema = "hardswish(Tensor self) -> Tensor",
@@ -269,7 +269,7 @@ void register_activation(Registry& ops) {
       .meta = floating_meta,
       .scalar = [](Expr self, Expr negative_slope) { return select(self > 0.0, self, self * negative_slope); },
       .vjp = {{"self", [](Vjp& v) { return leaky_relu_backward(v.grad(), v["self"], v.arg("negative_slope"), false); }}},
-      .promotes = 0b001,
+      .promotes = "self",
   });
   ops.add(leaky_relu_backward, {
       .schema = "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
@@ -277,7 +277,7 @@ void register_activation(Registry& ops) {
       .meta = floating_meta,
       .scalar = [](Expr grad, Expr self, Expr negative_slope) { return select(self > 0.0, grad, grad * negative_slope); },   // a result has its argument's sign
       .vjp = {{"grad_output", [](Vjp& v) { return leaky_relu_backward(v.grad(), v["self"], v.arg("negative_slope"), v.arg("self_is_result")); }}},
-      .promotes = 0b0011,
+      .promotes = "grad_output, self",
   });
   ops.add(elu, {
       .schema = "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
@@ -285,7 +285,7 @@ void register_activation(Registry& ops) {
       .meta = floating_meta,
       .scalar = [](Expr self, Expr alpha, Expr scale, Expr input_scale) { return select(self < 0.0, loop::expm1(self * input_scale) * (alpha * scale), self * scale); },
       .vjp = {{"self", [](Vjp& v) { return elu_backward(v.grad(), v.arg("alpha"), v.arg("scale"), v.arg("input_scale"), false, v["self"]); }}},
-      .promotes = 0b0001,
+      .promotes = "self",
   });
   ops.add(elu_backward, {
       .schema = "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) -> Tensor",
@@ -302,7 +302,7 @@ void register_activation(Registry& ops) {
         return {v.needs("grad_output") ? Grad(elu_backward(g, v.arg("alpha"), v.arg("scale"), v.arg("input_scale"), v.arg("is_result"), x)) : Grad(), none, none, none, none,
                 v.needs("self_or_result") ? Grad(where(lt(x, 0.0), curve, 0.0)) : Grad()};
       }}},
-      .promotes = 0b100001,
+      .promotes = "grad_output, self_or_result",
   });
   ops.add({
       .schema = "celu(Tensor self, Scalar alpha=1.) -> Tensor",
@@ -325,7 +325,7 @@ void register_activation(Registry& ops) {
       .meta = floating_meta,
       .scalar = [](Expr self, Expr lambd) { return select(self >= -lambd && self <= lambd, 0.0, self); },
       .vjp = {{"self", [](Vjp& v) { return hardshrink_backward(v.grad(), v["self"], v.arg("lambd")); }}},
-      .promotes = 0b001,
+      .promotes = "self",
   });
   ops.add(hardshrink_backward, {
       .schema = "hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor",
@@ -333,7 +333,7 @@ void register_activation(Registry& ops) {
       .meta = floating_meta,
       .scalar = [](Expr grad, Expr self, Expr lambd) { return select(self >= -lambd && self <= lambd, 0.0, grad); },
       .vjp = {{"grad_out", [](Vjp& v) { return hardshrink_backward(v.grad(), v["self"], v.arg("lambd")); }}},
-      .promotes = 0b0011,
+      .promotes = "grad_out, self",
   });
   ops.add({
       .schema = "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
@@ -344,7 +344,7 @@ void register_activation(Registry& ops) {
       },
       .scalar = [](Expr self, Expr lambd) { return select(self > lambd, self - lambd, select(self < -lambd, self + lambd, self * 0.0)); },
       .vjp = {{"self", [](Vjp& v) { return softshrink_backward(v.grad(), v["self"], v.arg("lambd")); }}},
-      .promotes = 0b001,
+      .promotes = "self",
   });
   ops.add(softshrink_backward, {
       .schema = "softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor",
@@ -352,7 +352,7 @@ void register_activation(Registry& ops) {
       .meta = floating_meta,
       .scalar = [](Expr grad, Expr self, Expr lambd) { return select(self >= -lambd && self <= lambd, 0.0, grad); },
       .vjp = {{"grad_output", [](Vjp& v) { return softshrink_backward(v.grad(), v["self"], v.arg("lambd")); }}},
-      .promotes = 0b0011,
+      .promotes = "grad_output, self",
   });
   ops.add(logit, {
       .schema = "logit(Tensor self, float? eps=None) -> Tensor",

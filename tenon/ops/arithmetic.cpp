@@ -39,7 +39,7 @@ loop::Expr rounded_division(const Scalars& x) {
   if (mode == "floor") return call(loop::Fn::floor_div, x[0], x[1]);
   x.require(mode == "trunc", "rounding_mode: expected None, 'trunc' or 'floor', got ", quoted(mode));
   if (x[0].type() == loop::Compute::i64) return call(loop::Fn::div, x[0], x[1]);   // integer division cuts off
-  return call(loop::Fn::trunc, round_to(x[0] / x[1], common_dtype(x, 0b011)));   // as PyTorch: a narrow quotient is rounded first
+  return call(loop::Fn::trunc, round_to(x[0] / x[1], common_dtype(x, "self, other")));   // as PyTorch: a narrow quotient is rounded first
 }
 
 Grads product_rule(Vjp& v) {
@@ -93,14 +93,14 @@ void register_arithmetic(Registry& ops) {
       .scalar = scaled_sum,
       .vjp = {{"self", [](Vjp& v) { return v.grad(); }},
               {"other", [](Vjp& v) { return scaled(v.grad(), v, 2); }}},
-      .promotes = 0b011,
+      .promotes = "self, other",
   });
   ops.add({
       .schema = "add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
       .kind = OpKind::pointwise,
       .scalar = scaled_sum,
       .vjp = {{"self", [](Vjp& v) { return v.grad(); }}},
-      .promotes = 0b011,
+      .promotes = "self, other",
   });
   ops.add(sub, {
       .schema = "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
@@ -110,7 +110,7 @@ void register_arithmetic(Registry& ops) {
       .scalar = [](const Scalars& x) { return x.number("alpha") == 1 ? x["self"] - x["other"] : x["self"] - x["other"] * x["alpha"]; },
       .vjp = {{"self", [](Vjp& v) { return v.grad(); }},
               {"other", [](Vjp& v) { return -scaled(v.grad(), v, 2); }}},
-      .promotes = 0b011,
+      .promotes = "self, other",
   });
   ops.add(sub_scalar, {
       .schema = "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
@@ -118,7 +118,7 @@ void register_arithmetic(Registry& ops) {
       .meta = numeric_meta,
       .scalar = [](const Scalars& x) { return x.number("alpha") == 1 ? x["self"] - x["other"] : x["self"] - x["other"] * x["alpha"]; },
       .vjp = {{"self", [](Vjp& v) { return v.grad(); }}},
-      .promotes = 0b011,
+      .promotes = "self, other",
   });
   ops.add(rsub, {
       .schema = "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
@@ -126,7 +126,7 @@ void register_arithmetic(Registry& ops) {
       .meta = numeric_meta,
       .scalar = [](const Scalars& x) { return x.number("alpha") == 1 ? x["other"] - x["self"] : x["other"] - x["self"] * x["alpha"]; },
       .vjp = {{"self", [](Vjp& v) { return -scaled(v.grad(), v, 2); }}},
-      .promotes = 0b011,
+      .promotes = "self, other",
   });
   ops.add(mul, {
       .schema = "mul.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -163,7 +163,7 @@ void register_arithmetic(Registry& ops) {
       .meta = rounded_division_meta,
       .scalar = rounded_division,
       .vjp = {{"self, other, rounding_mode", rounded_quotient_rule}},
-      .promotes = 0b011,
+      .promotes = "self, other",
   });
   ops.add(div_scalar_mode, {
       .schema = "div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
@@ -171,7 +171,7 @@ void register_arithmetic(Registry& ops) {
       .meta = rounded_division_meta,
       .scalar = rounded_division,
       .vjp = {{"self, other, rounding_mode", rounded_quotient_rule}},
-      .promotes = 0b011,
+      .promotes = "self, other",
   });
   ops.add({
       .schema = "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
@@ -180,7 +180,7 @@ void register_arithmetic(Registry& ops) {
       .scalar = [](const Scalars& x) { return x.number("alpha") == 1 ? x["other"] - x["self"] : x["other"] - x["self"] * x["alpha"]; },
       .vjp = {{"self", [](Vjp& v) { return -scaled(v.grad(), v, 2); }},
               {"other", [](Vjp& v) { return v.grad(); }}},
-      .promotes = 0b011,
+      .promotes = "self, other",
   });
   ops.add(neg, {
       .schema = "neg(Tensor self) -> Tensor",
@@ -313,7 +313,7 @@ void register_arithmetic(Registry& ops) {
       .kind = OpKind::pointwise,
       .scalar = choice,
       .vjp = {{"condition, self, other", choice_rule}},
-      .promotes = 0b110,
+      .promotes = "self, other",
   });
   for (const char* schema : {"where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
                              "where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor",
@@ -323,7 +323,7 @@ void register_arithmetic(Registry& ops) {
         .kind = OpKind::pointwise,
         .scalar = choice,
         .vjp = {{"condition, self, other", choice_rule}},
-        .promotes = 0b110,
+        .promotes = "self, other",
     });
 
 #define TENON_COMPARISON(handle, name, symbol)                                                          \

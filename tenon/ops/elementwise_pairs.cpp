@@ -252,7 +252,7 @@ void register_elementwise_pairs(Registry& ops) {
         Tensor g = mul(v.grad(0), v.arg("value"));
         return {v.grad(0), v.needs("tensor1") ? Grad(g * v["tensor2"]) : Grad(), v.needs("tensor2") ? Grad(g * v["tensor1"]) : Grad()};
       }}},
-      .promotes = 0b0111,
+      .promotes = "self, tensor1, tensor2",
   });
   ops.add(addcdiv, {
       .schema = "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
@@ -267,7 +267,7 @@ void register_elementwise_pairs(Registry& ops) {
         Tensor g = v.grad(0), slope = mul(g, v.arg("value")) / v["tensor2"];
         return {g, slope, v.needs("tensor2") ? Grad(-slope * (v["tensor1"] / v["tensor2"])) : Grad()};
       }}},
-      .promotes = 0b0111,
+      .promotes = "self, tensor1, tensor2",
   });
   ops.add({
       .schema = "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
@@ -276,7 +276,7 @@ void register_elementwise_pairs(Registry& ops) {
       .scalar = interpolated,
       .vjp = {{"self", [](Vjp& v) { return v.grad() * (1 - v.number("weight")); }},
               {"end", [](Vjp& v) { return mul(v.grad(), v.arg("weight")); }}},
-      .promotes = 0b011,
+      .promotes = "self, end",
   });
   ops.add(lerp, {
       .schema = "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",

@@ -120,7 +120,7 @@ void register_fill(Registry& ops) {
       .meta = filled_meta,
       .scalar = [](const Scalars& x) { return value_for(x, 1); },
       .vjp = {{"self", [](Vjp& v) { return zeros_like(v.grad()); }}},
-      .promotes = 0b01,
+      .promotes = "self",
   });
   ops.add({
       .schema = "fill.Tensor(Tensor self, Tensor value) -> Tensor",
@@ -144,7 +144,7 @@ void register_fill(Registry& ops) {
       .meta = masked_meta,
       .scalar = masked,
       .vjp = {{"self", [](Vjp& v) { return masked_fill(v.grad(), v["mask"], 0); }}},
-      .promotes = 0b001,
+      .promotes = "self",
   });
   Handle fill_diagonal;
   ops.add(fill_diagonal, {   // in place alone in PyTorch
@@ -163,7 +163,7 @@ void register_fill(Registry& ops) {
         Tensor g = v.grad(0);
         return {v.needs("self") ? Grad(masked_fill(g, v["mask"], 0)) : Grad(), none, v.needs("value") ? Grad(where(v["mask"], g, 0.0)) : Grad()};
       }}},
-      .promotes = 0b001,
+      .promotes = "self",
   });
   ops.add(tril, {
       .schema = "tril(Tensor self, SymInt diagonal=0) -> Tensor",

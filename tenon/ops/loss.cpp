@@ -30,13 +30,13 @@ using loop::Expr;
 using Formula = Expr (*)(Lower&, std::span<const Expr>);
 
 // The operands (arguments 0.. up to `operands`) of an elementwise loss, in their common dtype.
-DType loss_dtype(const ArgsView& call, uint32_t operands) { return common_dtype(call, operands); }
+DType loss_dtype(const ArgsView& call, const char* operands) { return common_dtype(call, operands); }
 
-TensorMeta elementwise_meta(const ArgsView& m, uint32_t operands) {
+TensorMeta elementwise_meta(const ArgsView& m, const char* operands) {
   std::vector<const TensorMeta*> metas;
   Sizes sizes;
   for (size_t i = 0; i < m.args.size(); ++i) {
-    if (!(operands >> i & 1) || !m.is_tensor(i)) continue;
+    if (!is_among(m.op.schema.args[i].name, operands) || !m.is_tensor(i)) continue;
     metas.push_back(&m.meta(i));
     sizes = broadcast(sizes, m.meta(i).sizes, m);
   }
@@ -47,29 +47,29 @@ TensorMeta elementwise_meta(const ArgsView& m, uint32_t operands) {
   return out;
 }
 
-Metas loss_meta(const ArgsView& m, uint32_t operands, size_t reduction) {
+Metas loss_meta(const ArgsView& m, const char* operands, size_t reduction) {
   TensorMeta each = elementwise_meta(m, operands);
   int64_t kind = m.constant(reduction);
   m.require(kind >= 0 && kind <= 2, "reduction: expected 0 (none), 1 (mean) or 2 (sum), got ", kind);
   return kind == 0 ? each : like(each, {});
 }
 
-std::vector<Expr> operands_at(Lower& l, uint32_t operands, const Index& i, Compute type) {
+std::vector<Expr> operands_at(Lower& l, const char* operands, const Index& i, Compute type) {
   std::vector<Expr> values;
   for (size_t k = 0; k < l.args.size(); ++k)
-    if (operands >> k & 1) values.push_back(l.is_tensor(k) ? cast(l[k].broadcast_at(i), type) : Expr());
+    if (is_among(l.op.schema.args[k].name, operands)) values.push_back(l.is_tensor(k) ? cast(l[k].broadcast_at(i), type) : Expr());
   return values;
 }
 
-Sizes loss_sizes(const ArgsView& l, uint32_t operands) {
+Sizes loss_sizes(const ArgsView& l, const char* operands) {
   Sizes sizes;
   for (size_t i = 0; i < l.args.size(); ++i)
-    if ((operands >> i & 1) && l.is_tensor(i)) sizes = broadcast(sizes, l.meta(i).sizes, l);
+    if (is_among(l.op.schema.args[i].name, operands) && l.is_tensor(i)) sizes = broadcast(sizes, l.meta(i).sizes, l);
   return sizes;
 }
 
 // The formula at each element, reduced in the same stage.
-void lower_loss(Lower& l, uint32_t operands, size_t reduction, Formula formula) {
+void lower_loss(Lower& l, const char* operands, size_t reduction, Formula formula) {
   Compute type = loop::compute_of(loss_dtype(l, operands));
   int64_t kind = l.constant(reduction);
   if (kind == 0) return l.tensor([&](const Index& i) { return formula(l, operands_at(l, operands, i, type)); });
@@ -81,7 +81,7 @@ void lower_loss(Lower& l, uint32_t operands, size_t reduction, Formula formula) 
 }
 
 // The formula gives the derivative at each element; the incoming gradient is argument 0, spread over the mean.
-void lower_loss_gradient(Lower& l, uint32_t operands, size_t reduction, Formula formula) {
+void lower_loss_gradient(Lower& l, const char* operands, size_t reduction, Formula formula) {
   Compute type = loop::compute_of(l.out().dtype());
   SymInt n = count(l.out().sizes());
   bool average = l.constant(reduction) == 1;
@@ -92,7 +92,7 @@ void lower_loss_gradient(Lower& l, uint32_t operands, size_t reduction, Formula 
   });
 }
 
-Metas loss_gradient_meta(const ArgsView& m, uint32_t operands) {
+Metas loss_gradient_meta(const ArgsView& m, const char* operands) {
   TensorMeta out = elementwise_meta(m, operands);
   out.strides = contiguous_strides(out.sizes);
   return out;
@@ -306,10 +306,10 @@ void register_loss(Registry& ops) {
   ops.add(mse_loss, {
       .schema = "mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
       .kind = OpKind::reduction,
-      .meta = [](MetaCall& m) { return loss_meta(m, 0b11, 2); },
+      .meta = [](MetaCall& m) { return loss_meta(m, "self, target", 2); },
       .lower =
           [](Lower& l) {
-            lower_loss(l, 0b11, 2, [](Lower&, std::span<const Expr> x) {
+            lower_loss(l, "self, target", 2, [](Lower&, std::span<const Expr> x) {
               Expr d = x[0] - x[1];
               return d * d;
             });
@@ -318,10 +318,10 @@ void register_loss(Registry& ops) {
   });
   ops.add(mse_loss_backward, {
       .schema = "mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
-      .meta = [](MetaCall& m) { return loss_gradient_meta(m, 0b110); },
+      .meta = [](MetaCall& m) { return loss_gradient_meta(m, "self, target"); },
       .lower =
           [](Lower& l) {
-            lower_loss_gradient(l, 0b110, 3,
+            lower_loss_gradient(l, "self, target", 3,
                                 [](Lower&, std::span<const Expr> x) { return (x[0] - x[1]) * 2.0; });
           },
       .for_grad = [](Build& b) { return spread_slope(b, 3, (b["self"] - b["target"]) * 2.0); },
@@ -332,16 +332,16 @@ void register_loss(Registry& ops) {
       .meta =
           [](MetaCall& m) {
             m.require(m.number("beta") >= 0, "beta: expected a number that is not negative, got ", m.number("beta"));
-            return loss_meta(m, 0b11, 2);
+            return loss_meta(m, "self, target", 2);
           },
-      .lower = [](Lower& l) { lower_loss(l, 0b11, 2, smooth_l1); },
+      .lower = [](Lower& l) { lower_loss(l, "self, target", 2, smooth_l1); },
       .vjp = {{"self, target, reduction, beta", [](Vjp& v) { return difference_rule(v, smooth_l1_loss_backward, 2, 3); }}},
   });
   ops.add(smooth_l1_loss_backward, {
       .schema = "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float "
                 "beta) -> Tensor",
-      .meta = [](MetaCall& m) { return loss_gradient_meta(m, 0b110); },
-      .lower = [](Lower& l) { lower_loss_gradient(l, 0b110, 3, smooth_l1_slope); },
+      .meta = [](MetaCall& m) { return loss_gradient_meta(m, "self, target"); },
+      .lower = [](Lower& l) { lower_loss_gradient(l, "self, target", 3, smooth_l1_slope); },
       .for_grad =
           [](Build& b) {
             Tensor d = b["self"] - b["target"];
@@ -356,16 +356,16 @@ void register_loss(Registry& ops) {
       .meta =
           [](MetaCall& m) {
             m.require(m.number("delta") > 0, "delta: expected a positive number, got ", m.number("delta"));
-            return loss_meta(m, 0b11, 2);
+            return loss_meta(m, "self, target", 2);
           },
-      .lower = [](Lower& l) { lower_loss(l, 0b11, 2, huber); },
+      .lower = [](Lower& l) { lower_loss(l, "self, target", 2, huber); },
       .vjp = {{"self, target, reduction, delta", [](Vjp& v) { return difference_rule(v, huber_loss_backward, 2, 3); }}},
   });
   ops.add(huber_loss_backward, {
       .schema = "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int "
                 "reduction, float delta) -> Tensor",
-      .meta = [](MetaCall& m) { return loss_gradient_meta(m, 0b110); },
-      .lower = [](Lower& l) { lower_loss_gradient(l, 0b110, 3, huber_slope); },
+      .meta = [](MetaCall& m) { return loss_gradient_meta(m, "self, target"); },
+      .lower = [](Lower& l) { lower_loss_gradient(l, "self, target", 3, huber_slope); },
       .for_grad =
           [](Build& b) {
             Tensor d = b["self"] - b["target"];
@@ -376,8 +376,8 @@ void register_loss(Registry& ops) {
   ops.add({
       .schema = "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
       .kind = OpKind::reduction,
-      .meta = [](MetaCall& m) { return loss_meta(m, 0b111, 3); },
-      .lower = [](Lower& l) { lower_loss(l, 0b111, 3, cross_entropy); },
+      .meta = [](MetaCall& m) { return loss_meta(m, "self, target, weight", 3); },
+      .lower = [](Lower& l) { lower_loss(l, "self, target, weight", 3, cross_entropy); },
       .vjp = {{"self, target, weight, reduction", [](Vjp& v) -> Grads {
         Grads out(2);
         if (v.needs("self")) out[0] = bce_backward(v.grad(0), v["self"], v["target"], v.arg("weight"), v.arg("reduction"));
@@ -392,8 +392,8 @@ void register_loss(Registry& ops) {
   ops.add(bce_backward, {
       .schema = "binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, "
                 "Tensor? weight=None, int reduction=1) -> Tensor",
-      .meta = [](MetaCall& m) { return loss_gradient_meta(m, 0b1110); },
-      .lower = [](Lower& l) { lower_loss_gradient(l, 0b1110, 4, cross_entropy_slope); },
+      .meta = [](MetaCall& m) { return loss_gradient_meta(m, "self, target, weight"); },
+      .lower = [](Lower& l) { lower_loss_gradient(l, "self, target, weight", 4, cross_entropy_slope); },
       .for_grad =
           [](Build& b) {
             Tensor variance = (1.0 - b["self"]) * b["self"];
@@ -406,8 +406,8 @@ void register_loss(Registry& ops) {
                 "pos_weight=None, int reduction=1) -> "
                 "Tensor",
       .kind = OpKind::reduction,
-      .meta = [](MetaCall& m) { return loss_meta(m, 0b1111, 4); },
-      .lower = [](Lower& l) { lower_loss(l, 0b1111, 4, logit_cross_entropy); },
+      .meta = [](MetaCall& m) { return loss_meta(m, "self, target, weight, pos_weight", 4); },
+      .lower = [](Lower& l) { lower_loss(l, "self, target, weight, pos_weight", 4, logit_cross_entropy); },
       .vjp = {{"self, target, weight, pos_weight, reduction", logit_cross_entropy_rule}},
   });
   ops.add({

@@ -335,7 +335,7 @@ void register_random_distributions(Registry& ops) {
       .scalar = [](const Scalars& x) { return x["grad_output"] * cast(x["mask"], x["grad_output"].type()) * x.number("scale"); },
       .vjp = {{"grad_output", [](Vjp& v) { return native_dropout_backward(v.grad(), v["mask"], v.arg("scale")); }}},
       .promote = Promote::int_to_float,
-      .promotes = 0b001,
+      .promotes = "grad_output",
   });
   ops.add(dropout, {
       .schema = "dropout(Tensor input, float p, bool train) -> Tensor",

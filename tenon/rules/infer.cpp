@@ -52,10 +52,21 @@ bool takes_operand(const SchemaArg& slot) {
 
 }  // namespace
 
-DType common_dtype(const ArgsView& call, uint32_t among) {
+bool is_among(std::string_view name, const char* names) {
+  if (!names) return true;
+  for (std::string_view rest = names; !rest.empty();) {
+    size_t comma = rest.find(',');
+    if (trim(rest.substr(0, comma)) == name) return true;
+    rest = comma == rest.npos ? std::string_view() : rest.substr(comma + 1);
+  }
+  return false;
+}
+
+DType common_dtype(const ArgsView& call, const char* among) {
   Standing standing;
   for (size_t i = 0; i < call.args.size(); ++i) {
-    if (!(among >> i & 1) || !takes_operand(call.op.schema.args[i])) continue;
+    const SchemaArg& slot = call.op.schema.args[i];
+    if (!takes_operand(slot) || !is_among(slot.name, among)) continue;
     if (call.is_tensor(i)) standing.add(call.meta(i));
     else add_number(standing, call.args[i]);
   }
@@ -167,7 +178,7 @@ void lower_pointwise(const OpDef& def, Lower& l) {
       const SchemaArg& slot = l.op.schema.args[k];
       if (l.is_tensor(k)) {
         loop::Expr x = l[k].broadcast_at(i);
-        bool promotes = (def.promotes >> k & 1) && def.promote != Promote::own;
+        bool promotes = def.promote != Promote::own && is_among(slot.name, def.promotes);
         values[k] = promotes ? cast(x, common) : x;
       } else if (l.given(k) && l.args[k].is_number() && is_operand(slot)) {
         values[k] = l.scalar(k, common);

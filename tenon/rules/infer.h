@@ -5,9 +5,10 @@
 
 namespace tenon {
 
-/// PyTorch's result_type over the arguments chosen by the mask: tensors with dimensions come before 0-d tensors, those
+/// PyTorch's result_type over the named arguments: tensors with dimensions come before 0-d tensors, those
 /// before numbers; a lower category counts only where its kind (bool, int, float) is higher.
-DType common_dtype(const ArgsView& call, uint32_t among = ~0u);
+DType common_dtype(const ArgsView& call, const char* among = nullptr);
+bool is_among(std::string_view name, const char* names);  // "self, other"; no names: always
 Sizes broadcast(const Sizes& a, const Sizes& b, const ArgsView& call);
 Sizes broadcast_sizes(const ArgsView& call);  // of all tensor arguments
 /// Strides PyTorch gives a pointwise result: those of its operands where they agree, else dense in the operands' order.

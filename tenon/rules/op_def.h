@@ -145,7 +145,7 @@ struct OpDef {
   SymbolicRule symbolic = nullptr;  // symbolic
   KernelRule kernel = nullptr;  // opaque: computed by a plain function on real tensors; no results: the stages do it
   Promote promote = Promote::common;
-  uint32_t promotes = ~0u;  // which arguments take part in promotion, by bit
+  const char* promotes = nullptr;  // the arguments that take part in promotion, "self, other"; none: all
 };
 
 }  // namespace tenon

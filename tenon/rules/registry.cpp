@@ -71,6 +71,17 @@ const Op* Registry::insert(OpDef def) const {
 void Registry::add(Handle& handle, OpDef def) { handle.op_ = insert(def); }
 void Registry::add(OpDef def) { insert(def); }
 
+void Registry::overload(const Handle& of, Handle& handle, const char* schema) {
+  OpDef def = *of.op().def;
+  def.schema = schema;
+  def.traits.takes_numbers = false;
+  handle.op_ = insert(std::move(def));
+}
+void Registry::overload(const Handle& of, std::initializer_list<const char*> schemas) {
+  Handle unnamed;
+  for (const char* schema : schemas) overload(of, unnamed, schema);
+}
+
 void Registry::alias(const Handle& handle, std::initializer_list<const char*> names) {
   for (const char* name : names) {
     Op op = handle.op();
