@@ -9,7 +9,7 @@
 #include "tenon/ops/fill.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/symbolic_shapes.h"
-#include "tenon/ops/matmul.h"
+#include "tenon/ops/blas.h"
 #include "tenon/ops/random.h"
 #include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"

@@ -1,188 +1,151 @@
-// Norms of matrices, distances, cross products, grids of affine maps and membership: composites over other families.
+// Distances between two tensors, between all points of two sets, and within one.
 #include <cmath>
 #include <functional>
-#include <limits>
 
 #include "tenon/ops/arithmetic.h"
+#include "tenon/ops/blas.h"
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
-#include "tenon/ops/distance.h"
-#include "tenon/ops/linalg.h"
-#include "tenon/ops/logic.h"
-#include "tenon/ops/matmul.h"
+#include "tenon/ops/elementwise.h"
+#include "tenon/ops/linalg_norms.h"
 #include "tenon/ops/reduce.h"
-#include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
-#include "tenon/ops/statistics.h"
 #include "tenon/ops/view.h"
+#include "tenon/rules/infer.h"
+#include "tenon/rules/registry.h"
 
 namespace tenon {
 
-Handle matrix_norm, named_matrix_norm;
+static Handle cdist_forward, cdist_backward, pdist_forward, pdist_backward;
 
 namespace {
 
-int64_t wrapped_dim(const ArgsView& call, SymInt dim, size_t rank) {
-  int64_t d = dim.is_int() ? dim.as_int() : 0, n = static_cast<int64_t>(rank);
-  call.require(d >= -n && d < n, "expected a dimension from ", -n, " to ", n - 1, ", got ", dim);
-  return d < 0 ? d + n : d;
+using loop::Compute;
+using loop::Expr;
+
+// The p-norm of the differences over `width` coordinates.
+Expr norm(Lower& l, SymInt width, double p, Compute type, const std::function<Expr(Expr)>& difference) {
+  Sizes over = {width};
+  auto size = [&](const Index& d) { return loop::abs(difference(d[0])); };
+  if (width == SymInt(0)) return l.constant(0, type);
+  if (p == 0) return l.sum(over, [&](const Index& d) { return cast(difference(d[0]) != 0, type); });
+  if (p == 1) return l.sum(over, size);
+  if (std::isinf(p)) return l.reduce(loop::Combine::max, over, size);
+  if (p == 2)
+    return loop::sqrt(l.sum(over, [&](const Index& d) {
+      Expr x = difference(d[0]);
+      return x * x;
+    }));
+  return loop::pow(l.sum(over, [&](const Index& d) { return loop::pow(size(d), p); }), 1 / p);
 }
 
-Tensor in_dtype(const ArgsView& b, const Tensor& x, size_t at) {
-  Tensor t = b.dtype(at) ? to(x, *b.dtype(at)) : x;
-  b.require(is_floating(t.dtype()), "expected a floating point tensor, got ", t.meta());
-  return t;
+// What one coordinate's difference adds to its gradient. Points at no distance have none.
+Expr norm_gradient(Lower& l, Expr difference, Expr grad, Expr distance, double p, Compute type) {
+  Expr zero = l.constant(0, type), size = loop::abs(difference), sign = call(loop::Fn::sign, difference);
+  if (p == 0) return zero;
+  if (p == 1) return grad * sign;
+  if (std::isinf(p)) return loop::select(size == distance, grad * sign, zero);
+  Expr apart = distance != 0;
+  if (p == 2) return loop::select(apart, grad * difference / distance, zero);
+  if (p < 1) apart = apart && difference != 0;
+  Expr scaled = grad / loop::pow(distance, p - 1);
+  return loop::select(apart, p < 2 ? sign * loop::pow(size, p - 1) * scaled : difference * loop::pow(size, p - 2) * scaled, zero);
 }
 
-// A norm that follows from the singular values of the matrices in two dims.
-Results by_singular_values(const Tensor& x, int64_t rows, int64_t columns, bool keepdim, const std::function<Tensor(const Tensor&)>& norm) {
-  Tensor values = linalg_svdvals(movedim(x, Sizes{rows, columns}, Sizes{-2, -1}));
-  Sizes left = values.sizes();
-  left.pop_back();
-  Tensor out = values.size(-1) == SymInt(0) ? zeros(left, values) : norm(values);
-  if (!keepdim) return one(out);
-  return unsqueeze(unsqueeze(out, std::min(rows, columns)), std::max(rows, columns));
+Sizes batch_of(const TensorMeta& x) { return Sizes(std::span<const SymInt>(x.sizes.begin(), x.rank() - 2)); }
+
+// Two sets of points of equal width; gives the sizes of the batches together.
+Sizes two_sets(const ArgsView& m, double p) {
+  const TensorMeta &x = m.meta("x1"), &y = m.meta("x2");
+  m.require(x.rank() >= 2 && y.rank() >= 2 && is_floating(x.dtype) && x.dtype == y.dtype,
+            "expected two sets of points of one floating point dtype with at least 2 dimensions, got ", x, " and ", y);
+  SymInt w = x.sizes.back(), v = y.sizes.back();
+  m.require(w == v || !w.is_int() || !v.is_int(), "the sizes of the points differ: ", x, " and ", y);
+  m.require(p >= 0, "expected an order p of at least 0, got ", p);
+  return broadcast(batch_of(x), batch_of(y), m);
 }
 
-// The largest or smallest sum of magnitudes over rows (ord inf) or columns (ord 1).
-Results norm_of_matrix(const ArgsView& b, const Tensor& x, double ord, const Sizes& dims, bool keepdim) {
-  b.require(dims.size() == 2, "expected two dimensions, got ", dims);
-  b.require(x.rank() >= 2, "expected a matrix, got ", x.meta());
-  int64_t rows = wrapped_dim(b, dims[0], x.rank()), columns = wrapped_dim(b, dims[1], x.rank());
-  b.require(rows != columns, "expected two different dimensions, got ", dims);
-  if (std::abs(ord) == 2)
-    return by_singular_values(x, rows, columns, keepdim, [&](const Tensor& s) -> Tensor {
-      return ord > 0 ? amax(s, Sizes{-1}) : amin(s, Sizes{-1});
+bool is_empty(const Sizes& sizes) {
+  for (SymInt s : sizes)
+    if (s == SymInt(0)) return true;
+  return false;
+}
+
+Metas cdist_backward_meta(MetaCall& m) {
+  const TensorMeta &g = m.meta("grad_output"), &x = m.meta("x1"), &y = m.meta("x2");
+  Sizes sizes = two_sets(m, m.number("p")), pairs = sizes;
+  pairs.push_back(x.sizes[x.rank() - 2]);
+  pairs.push_back(y.sizes[y.rank() - 2]);
+  m.require(g.sizes == pairs && m.meta("cdist").sizes == pairs && g.dtype == x.dtype && m.meta("cdist").dtype == x.dtype,
+            "expected gradients and distances ", make_meta(x.dtype, pairs), ", got ", g, " and ", m.meta("cdist"));
+  if (is_empty(pairs) || x.sizes.back() == SymInt(0)) return like(x, x.sizes);
+  sizes.push_back(x.sizes[x.rank() - 2]);
+  sizes.push_back(x.sizes.back());
+  return like(x, sizes);
+}
+
+void lower_cdist_backward(Lower& l) {
+  Ref grad = l["grad_output"], x = l["x1"], y = l["x2"], distance = l["cdist"], out = l.out();
+  Compute type = loop::compute_of(out.dtype());
+  if (grad.sizes().size() != out.sizes().size() || is_empty(grad.sizes())) return l.fill(out, l.constant(0, type));
+  double p = l.number("p");
+  l.tensor([&](const Index& i) {
+    size_t row = i.size() - 2;
+    return l.sum({y.size(y.sizes().size() - 2)}, [&](const Index& j) {
+      Index pair = i.with(row + 1, j[0]), other = i.with(row, j[0]);
+      return norm_gradient(l, x.broadcast_at(i) - y.broadcast_at(other), grad.at(pair), distance.at(pair), p, type);
     });
-  b.require(std::abs(ord) == 1 || std::isinf(ord), "expected the order 1, -1, inf, -inf, fro, nuc, 2 or -2, got ", ord);
-  int64_t first = std::isinf(ord) ? columns : rows, second = std::isinf(ord) ? rows : columns;
-  Tensor sums = sum(abs(x), Sizes{first}, true);
-  Tensor extreme = ord > 0 ? amax(sums, Sizes{second}, true) : amin(sums, Sizes{second}, true);
-  if (keepdim) return one(extreme);
-  Tensor less = squeeze_dim(extreme, std::max(rows, columns));
-  return squeeze_dim(less, std::min(rows, columns));
+  });
 }
 
-Results named_norm_of_matrix(const ArgsView& b, const Tensor& x, const std::string& ord, const Sizes& dims, bool keepdim) {
-  b.require(ord == "fro" || ord == "nuc", "expected the order fro or nuc, got ", quoted(ord));
-  b.require(dims.size() == 2 && x.rank() >= 2, "expected a matrix and two dimensions, got ", x.meta(), " and ", dims);
-  if (ord == "nuc") {
-    int64_t rows = wrapped_dim(b, dims[0], x.rank()), columns = wrapped_dim(b, dims[1], x.rank());
-    b.require(rows != columns, "expected two different dimensions, got ", dims);
-    return by_singular_values(x, rows, columns, keepdim, [](const Tensor& s) -> Tensor { return sum(s, Sizes{-1}); });
-  }
-  return linalg_vector_norm(x, 2, dims, keepdim);
+// The number of the pair i < j of n points, row after row.
+Expr pair_number(Lower& l, Expr i, Expr j, SymInt n) {
+  return l.extent(n) * i - call(loop::Fn::floor_div, i * (i + 1), l.extent(2)) + j - i - 1;
 }
 
-Sizes both_dims(const ArgsView& b, const Tensor& x, size_t dims) {
-  if (b.given(dims)) return b.ints(dims);
-  b.require(x.rank() == 2, "expected a matrix where no dimensions are given, got ", x.meta());
-  return {0, 1};
+SymInt pairs_of(SymInt n) { return sym::floor_div(n * (n - 1), 2); }
+
+void require_points(const ArgsView& m) {
+  const TensorMeta& x = m.meta("self");
+  double p = m.number("p");
+  m.require(x.rank() == 2 && is_floating(x.dtype), "expected floating point points in 2 dimensions, got ", x);
+  m.require(p >= 0, "expected an order p of at least 0, got ", p);
 }
 
-// Numbers from -1 to 1: the middles of pixels, or their outer corners' where align_corners.
-Tensor pixel_places(const Tensor& like, SymInt count, bool align_corners) {
-  if (count == SymInt(1)) return zeros(Sizes{1}, like);
-  Tensor line = linspace(-1.0, 1.0, count, kw("dtype", like.dtype()), kw("device", like.meta().device));
-  if (align_corners || !count.is_int()) return line;
-  double n = static_cast<double>(count.as_int());
-  return line * ((n - 1) / n);
+void lower_pdist(Lower& l) {
+  Ref x = l["self"], out = l.out();
+  SymInt n = x.size(0);
+  Compute type = loop::compute_of(out.dtype());
+  if (out.size(0) == SymInt(0)) return;
+  l.stage({n, n}, [&](const Index& i) {
+    Expr distance = norm(l, x.size(1), l.number("p"), type, [&](Expr d) { return x.at({i[0], d}) - x.at({i[1], d}); });
+    l.store_if(i[0] < i[1], out, {pair_number(l, i[0], i[1], n)}, distance);
+  });
 }
 
-Results affine_grid(Build& b) {
-  Tensor theta = b[0];
-  Sizes sizes = b.ints(1);
-  bool flat = sizes.size() == 4;
-  b.require(flat || sizes.size() == 5, "expected 4 or 5 sizes, got ", sizes);
-  size_t axes = sizes.size() - 2;
-  b.require(theta.rank() == 3 && theta.size(1) == SymInt(static_cast<int64_t>(axes)) &&
-                theta.size(2) == SymInt(static_cast<int64_t>(axes + 1)) && theta.size(0) == sizes[0],
-            "expected theta of sizes [", sizes[0], ", ", axes, ", ", axes + 1, "], got ", theta.meta());
-  Sizes space;
-  for (size_t d = 2; d < sizes.size(); ++d) space.push_back(sizes[d]);
-  for (SymInt s : space) b.require(s.is_int(), "expected constant sizes of the grid, got ", sizes);
-  std::vector<Tensor> columns;  // the innermost axis first, then a column of ones
-  for (size_t a = 0; a < axes; ++a) {
-    size_t d = axes - 1 - a;
-    Tensor line = pixel_places(theta, space[d], b.flag(2));
-    Sizes shape(axes, SymInt(1));
-    shape[d] = space[d];
-    columns.push_back(expand(reshape(line, shape), space));
-  }
-  columns.push_back(ones(space, kw("dtype", theta.dtype()), kw("device", theta.meta().device)));
-  Tensor base = reshape(stack(columns, -1), Sizes{1, count(space), static_cast<int64_t>(axes + 1)});
-  Tensor grid =
-      bmm(expand(base, Sizes{sizes[0], count(space), static_cast<int64_t>(axes + 1)}), transpose(theta, 1, 2));
-  Sizes out = {sizes[0]};
-  for (SymInt s : space) out.push_back(s);
-  out.push_back(static_cast<int64_t>(axes));
-  return one(reshape(grid, out));
+void lower_pdist_backward(Lower& l) {
+  Ref grad = l["grad_output"], x = l["self"], distance = l["pdist"];
+  SymInt n = x.size(0);
+  double p = l.number("p");
+  Compute type = loop::compute_of(x.dtype());
+  l.tensor([&](const Index& i) {
+    return l.sum({n}, [&](const Index& j) {
+      Expr apart = i[0] != j[0], zero = l.constant(0, type);
+      Index pair = {pair_number(l, loop::min(i[0], j[0]), loop::max(i[0], j[0]), n)};
+      Expr g = grad.at_if(apart, pair, zero), d = distance.at_if(apart, pair, zero);
+      Expr term = norm_gradient(l, x.at(i) - x.at({j[0], i[1]}), g, d, p, type);
+      return loop::select(apart, term, zero);
+    });
+  });
 }
 
-Results cross_product(const ArgsView& b, const Tensor& x, const Tensor& y, int64_t dim) {
-  b.require(x.rank() == y.rank(), "expected tensors of equally many dimensions, got ", x.meta(), " and ", y.meta());
-  int64_t d = wrapped_dim(b, dim, x.rank());
-  b.require(x.size(static_cast<int>(d)) == SymInt(3) && y.size(static_cast<int>(d)) == SymInt(3), "expected dimension ",
-            dim, " of size 3, got ", x.meta(), " and ", y.meta());
-  std::vector<Tensor> both = broadcast_tensors(std::vector<Tensor>{x, y}).list();
-  auto turned = [&](const Tensor& t, int64_t by) { return Tensor(roll(t, Sizes{by}, Sizes{d})); };
-  return one(turned(both[0], -1) * turned(both[1], -2) - turned(both[0], -2) * turned(both[1], -1));
-}
+Tensor transposed_copy(const Tensor& x) { return contiguous(transpose(x, -2, -1)); }
 
-Results membership(const Tensor& elements, const Tensor& among, bool invert) {
-  Tensor found = any_dim(eq(unsqueeze(elements, -1), reshape(among, Sizes{among.numel()})), -1);
-  return invert ? one(logical_not(found)) : one(found);
-}
+Tensor squares(const Tensor& x) { return sum(square(x), Sizes{-1}, true); }
 
 }  // namespace
 
 void register_distance(Registry& ops) {
-  ops.add(matrix_norm, {
-      .schema = "linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? "
-                "dtype=None) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return norm_of_matrix(b, in_dtype(b, b["self"], 4), b.number("ord"), b.ints("dim"), b.flag("keepdim")); },
-  });
-  ops.add({
-      .schema = "nuclear_norm(Tensor self, bool keepdim=False) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return named_norm_of_matrix(b, b["self"], "nuc", {-2, -1}, b.flag("keepdim")); },
-  });
-  ops.add({
-      .schema = "nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return named_norm_of_matrix(b, b["self"], "nuc", b.ints("dim"), b.flag("keepdim")); },
-  });
-  ops.add(named_matrix_norm, {
-      .schema = "linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, -1], bool keepdim=False, *, "
-                "ScalarType? "
-                "dtype=None) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose =
-          [](Build& b) { return named_norm_of_matrix(b, in_dtype(b, b["self"], 4), b.string("ord"), b.ints("dim"), b.flag("keepdim")); },
-  });
-  ops.add({
-      .schema = "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
-                "dtype=None) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) -> Results {
-        Tensor x = in_dtype(b, b["self"], 4);
-        size_t named = b.given("dim") ? b.ints("dim").size() : 0;
-        if (!b.given("ord")) return linalg_vector_norm(x, 2, b.arg("dim"), b.flag("keepdim"));
-        if (named == 1 || (!b.given("dim") && x.rank() == 1)) return linalg_vector_norm(x, b.arg("ord"), b.arg("dim"), b.flag("keepdim"));
-        return norm_of_matrix(b, x, b.number("ord"), both_dims(b, x, 2), b.flag("keepdim"));
-      },
-  });
-  ops.add({
-      .schema = "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
-                "dtype=None) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose =
-          [](Build& b) {
-            Tensor x = in_dtype(b, b["self"], 4);
-            return named_norm_of_matrix(b, x, b.string("ord"), both_dims(b, x, 2), b.flag("keepdim"));
-          },
-  });
   ops.add({
       .schema = "cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor",
       .kind = OpKind::composite,
@@ -197,61 +160,81 @@ void register_distance(Registry& ops) {
         return cdist_forward(b["x1"], b["x2"], b.arg("p"), b.arg("compute_mode"));
       },
   });
-  ops.add({
-      .schema = "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return cross_product(b, b["self"], b["other"], b.constant("dim")); },
-  });
-  ops.add({
-      .schema = "cross(Tensor self, Tensor other, int? dim=None) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose =
-          [](Build& b) {
-            if (b.given("dim")) return cross_product(b, b["self"], b["other"], b.constant("dim"));
-            int64_t dim = 0, rank = static_cast<int64_t>(b["self"].rank());
-            while (dim < rank && !(b["self"].size(static_cast<int>(dim)) == SymInt(3))) ++dim;
-            b.require(dim < rank, "expected a dimension of size 3, got ", b["self"].meta());
-            return cross_product(b, b["self"], b["other"], dim);
-          },
-  });
-  ops.add({
-      .schema = "affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = affine_grid,
-  });
-  ops.add({
-      .schema = "isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool "
-                "invert=False) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return membership(b["elements"], b["test_elements"], b.flag("invert")); },
-  });
-  ops.add({
-      .schema = "isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool "
-                "invert=False) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) -> Results { return b.flag("invert") ? ne(b["elements"], b.arg("test_element")) : eq(b["elements"], b.arg("test_element")); },
-  });
-  ops.add({
-      .schema = "isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool "
-                "invert=False) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) -> Results {
-        Tensor found = any_dim(eq(reshape(b["test_elements"], Sizes{b["test_elements"].numel()}), b.arg("element")), 0);
-        return b.flag("invert") ? logical_not(found) : one(found);
+  ops.add(cdist_forward, {
+      .schema = "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas {
+        int64_t mode = m.given("compute_mode") ? m.constant("compute_mode") : 0;
+        m.require(mode >= 0 && mode <= 2, "compute_mode: expected 0, 1 or 2, got ", mode);
+        Sizes sizes = two_sets(m, m.number("p"));
+        sizes.push_back(m.meta("x1").sizes[m.meta("x1").rank() - 2]);
+        sizes.push_back(m.meta("x2").sizes[m.meta("x2").rank() - 2]);
+        return like(m.meta("x1"), sizes);
       },
+      .lower = [](Lower& l) {
+        Ref x = l["x1"], y = l["x2"];
+        Compute type = loop::compute_of(x.dtype());
+        SymInt width = x.sizes().back();
+        l.tensor([&](const Index& i) {
+          size_t last = i.size() - 1;
+          return norm(l, width, l.number("p"), type, [&](Expr d) {
+            return x.broadcast_at(i.with(last, d)) - y.broadcast_at(i.without(last - 1).inserted(last, d));
+          });
+        });
+      },
+      .vjp = {{"x1", [](Vjp& v) { return cdist_backward(contiguous(v.grad()), v["x1"], v["x2"], v.arg("p"), v.out()); }},
+              {"x2", [](Vjp& v) { return cdist_backward(transposed_copy(v.grad()), v["x2"], v["x1"], v.arg("p"), transposed_copy(v.out())); }}},
   });
-#define TENON_TRUTH(name, of)                                                                   \
-  ops.add({                                                                                     \
-      .schema = name "(Tensor self) -> Tensor",                                                 \
-      .kind = OpKind::composite,                                                                  \
-      .decompose = [](Build& b) -> Results {                                                    \
-        b.require(b[0].dtype() == DType::boolean, "expected a bool tensor, got ", b[0].meta()); \
-        return of(b[0]);                                                                        \
-      },                                                                                        \
-  })
-  TENON_TRUTH("_is_all_true", all);
-  TENON_TRUTH("_is_any_true", any);
-#undef TENON_TRUTH
+  ops.add(cdist_backward, {
+      .schema = "_cdist_backward(Tensor grad_output, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor",
+      .meta = cdist_backward_meta,
+      .lower = lower_cdist_backward,
+  });
+  ops.add({
+      .schema = "_euclidean_dist(Tensor x1, Tensor x2) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) -> Results {   // |x - y|² = -2 x·y + |x|² + |y|², as one product
+        two_sets(b, 2);
+        Tensor x = b["x1"], y = b["x2"], xx = squares(x), yy = squares(y);
+        Tensor left = cat(std::vector<Tensor>{x * -2.0, xx, ones_like(xx)}, -1), right = cat(std::vector<Tensor>{y, ones_like(yy), yy}, -1);
+        return sqrt(clamp_min(matmul(left, transpose(right, -2, -1)), 0.0));
+      },
+      .vjp = {{"x1, x2", [](Vjp& v) -> Grads {
+        Tensor ratio = where(eq(v.out(), 0.0), 0.0, v.grad() / v.out()), back = transpose(ratio, -2, -1);
+        return {v["x1"] * sum(ratio, Sizes{-1}, true) - matmul(ratio, v["x2"]),
+                v["x2"] * sum(back, Sizes{-1}, true) - matmul(back, v["x1"])};
+      }}},
+  });
+  ops.add(pdist_forward, {
+      .schema = "_pdist_forward(Tensor self, float p=2.) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas {
+        require_points(m);
+        return like(m.meta("self"), {pairs_of(m.meta("self").sizes[0])});
+      },
+      .lower = lower_pdist,
+      .vjp = {{"self", [](Vjp& v) { return pdist_backward(v.grad(), v["self"], v.arg("p"), v.out()); }}},
+  });
+  ops.add(pdist_backward, {
+      .schema = "_pdist_backward(Tensor grad_output, Tensor self, float p, Tensor pdist) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas {
+        const TensorMeta &g = m.meta("grad_output"), &x = m.meta("self");
+        require_points(m);
+        TensorMeta pairs = make_meta(x.dtype, {pairs_of(x.sizes[0])});
+        m.require(g.sizes == pairs.sizes && m.meta("pdist").sizes == pairs.sizes && g.dtype == x.dtype && m.meta("pdist").dtype == x.dtype,
+                  "expected gradients and distances ", pairs, ", got ", g, " and ", m.meta("pdist"));
+        return like(x, x.sizes);
+      },
+      .lower = lower_pdist_backward,
+  });
+  ops.add({
+      .schema = "pdist(Tensor self, float p=2.) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return pdist_forward(contiguous(b["self"]), b.arg("p")); },
+  });
+  ops.add({
+      .schema = "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return linalg_vector_norm(b["self"] - b["other"], b.arg("p")); },
+  });
 }
 
 }  // namespace tenon

@@ -1,48 +1,111 @@
-// Histograms over one dimension or several.
+// Histograms of elements and of points in several dimensions, and how often integers occur.
 #include <algorithm>
 #include <cmath>
 
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/create.h"
-#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/elements.h"
 #include "tenon/ops/reduce.h"
-#include "tenon/rules/registry.h"
 #include "tenon/ops/view.h"
+#include "tenon/rules/registry.h"
+#include "tenon/rules/symbolic_shapes.h"
 
 namespace tenon {
+
+static Handle histogramdd;
+
 namespace {
 
-// A histogram of points [n, d]. The positions of its arguments: range and weight, -1 where there is none.
-struct Form {
-  bool flat;   // one dimension: every element is a point
-  int range, weight, density;
-};
+using loop::Compute;
+using loop::Expr;
+
+// Counts in equal bins from lo to hi, both counted in; from the least to the greatest element where lo is hi.
+void lower_histc(Lower& l) {
+  Ref x = l["self"];
+  DType dtype = computable(x.dtype());
+  Compute type = loop::compute_of(dtype);
+  Sizes all = x.sizes();
+  double lo = l.number("min"), hi = l.number("max");
+  Ref low = l.temporary(dtype, {}), high = l.temporary(dtype, {});
+  bool of_data = lo == hi && !statically_true(sym::eq(count(all), 0));
+  l.stage({}, [&](const Index& i) {
+    Expr a =
+        of_data ? l.reduce(loop::Combine::min, all, [&](const Index& r) { return x.at(r); }) : l.constant(lo, type);
+    Expr b =
+        of_data ? l.reduce(loop::Combine::max, all, [&](const Index& r) { return x.at(r); }) : l.constant(hi, type);
+    l.store(low, i, loop::select(a == b, a - 1.0, a));
+    l.store(high, i, loop::select(a == b, b + 1.0, b));
+  });
+  Ref counts = l.temporary(DType::i64, Sizes(l.out().sizes()));
+  l.fill(counts, l.constant(0, Compute::i64));
+  l.stage(all, [&](const Index& i) {
+    Expr e = x.at(i), a = low.at({}), b = high.at({}), bins = l.extent(l.integer("bins"));
+    Expr within = e >= a && e <= b;
+    Expr place = cast((loop::select(within, e, a) - a) * cast(bins, type) / (b - a), Compute::i64);
+    l.store_if(within, counts, {loop::min(place, bins - 1)}, l.constant(1, Compute::i64), loop::Mode::add);
+  });
+  l.copy(counts, l.out());
+}
+
+DType counted_dtype(const ArgsView& m) {
+  const TensorMeta& x = m.meta("self");
+  m.require(x.rank() == 1 && is_integral(x.dtype), "expected integers in 1 dimension, got ", x);
+  SymInt least = m.integer("minlength");
+  m.require(!least.is_int() || least.as_int() >= 0, "minlength: expected a number that is not negative, got ", least);
+  if (!m.given("weights")) return DType::i64;
+  SymInt a = x.sizes[0], b = m.meta("weights").rank() == 1 ? m.meta("weights").sizes[0] : SymInt(-1);
+  m.require(m.meta("weights").rank() == 1 && (a == b || !a.is_int() || !b.is_int()), "weights: expected one for each of ", x, ", got ", m.meta("weights"));
+  if (a == SymInt(0)) return DType::i64;
+  return m.meta("weights").dtype == DType::f32 ? DType::f32 : DType::f64;
+}
+
+template <class T>
+Tensor totals(DType dtype, SymInt bins, const std::vector<int64_t>& places, const std::vector<T>& weights) {
+  Tensor fits = Tensor::empty(dtype, {bins});   // refuses more than there can be
+  std::vector<T> sums(static_cast<size_t>(bins.as_int()));
+  for (size_t i = 0; i < places.size(); ++i) sums[static_cast<size_t>(places[i])] += weights.empty() ? 1 : weights[i];
+  return made(fits.meta(), sums);
+}
+
+CallResults count_numbers(ArgsView& call) {
+  DType dtype = counted_dtype(call);
+  std::vector<int64_t> places = elements<int64_t>(call["self"]);
+  int64_t bins = call.constant("minlength");
+  for (int64_t place : places) {
+    call.require(place >= 0, "expected numbers that are not negative, got ", place);
+    bins = std::max(bins, sym::checked_add(place, 1));
+  }
+  if (dtype == DType::i64) return {CallArg(totals<int64_t>(dtype, bins, places, {}))};
+  return {CallArg(totals(dtype, bins, places, elements<double>(call["weights"])))};
+}
+
+// What a point of a histogram is: every element, or a row along the last dimension.
+enum class Point { element, row };
 
 struct Points {
   Tensor x;   // [n, d]
   std::vector<double> weights;   // empty: 1 each
 };
 
-size_t dims_of(const ArgsView& m, const Form& form) {
-  const TensorMeta& x = m.meta(0);
+size_t dims_of(const ArgsView& m, Point point) {
+  const TensorMeta& x = m.meta("self");
   m.require(x.dtype == DType::f32 || x.dtype == DType::f64, "expected a tensor of f32 or f64, got ", x);
   Sizes points = x.sizes;
-  if (!form.flat) {
+  if (point == Point::row) {
     m.require(x.rank() >= 2, "expected a tensor of at least 2 dimensions, got ", x);
     m.require(x.sizes.back().is_int(), "expected points of constant size, got ", x);
     points.pop_back();
   }
-  if (form.weight >= 0 && m.given(static_cast<size_t>(form.weight))) {
-    const TensorMeta& w = m.meta(static_cast<size_t>(form.weight));
+  if (m.given("weight")) {
+    const TensorMeta& w = m.meta("weight");
     m.require(w.dtype == x.dtype && w.sizes == points, "weight: expected ", make_meta(x.dtype, points), ", got ", w);
   }
-  return form.flat ? 1 : static_cast<size_t>(x.sizes.back().as_int());
+  return point == Point::element ? 1 : static_cast<size_t>(x.sizes.back().as_int());
 }
 
-std::vector<double> range_of(const ArgsView& m, const Form& form, size_t dims) {
-  if (form.range < 0 || !m.given(static_cast<size_t>(form.range))) return {};
-  auto* range = m.arg(static_cast<size_t>(form.range)).get<std::vector<double>>();
+std::vector<double> range_of(const ArgsView& m, size_t dims) {
+  if (!m.given("range")) return {};
+  auto* range = m.arg("range").get<std::vector<double>>();
   std::vector<double> out = range ? *range : std::vector<double>();
   m.require(out.size() == 2 * dims, "range: expected ", 2 * dims, " numbers, got ", out.size());
   for (size_t d = 0; d < dims; ++d)
@@ -53,22 +116,22 @@ std::vector<double> range_of(const ArgsView& m, const Form& form, size_t dims) {
 
 // The counts of bins per dimension: one number for all, or a list.
 Sizes bins_of(const ArgsView& m, size_t dims) {
-  Sizes bins = m.arg(1).is<SymInt>() ? Sizes(dims, m.integer(1)) : m.ints(1);
+  Sizes bins = m.arg("bins").is<SymInt>() ? Sizes(dims, m.integer("bins")) : m.ints("bins");
   m.require(bins.size() == dims, "bins: expected ", dims, " numbers, got ", bins);
   for (SymInt n : bins) m.require(n.is_int() && n.as_int() > 0, "bins: expected positive numbers, got ", bins);
   return bins;
 }
 
-Points points_of(const ArgsView& call, const Form& form, size_t dims) {
+Points points_of(const ArgsView& call, Point point, size_t dims) {
   Points out;
-  SymInt n = form.flat ? call[0].numel() : sym::floor_div(call[0].numel(), larger(SymInt(static_cast<int64_t>(dims)), 1));
-  out.x = reshape(call[0], Sizes{n, SymInt(static_cast<int64_t>(dims))});
-  if (form.weight >= 0 && call.given(static_cast<size_t>(form.weight))) out.weights = elements<double>(call[static_cast<size_t>(form.weight)]);
+  SymInt n = point == Point::element ? call["self"].numel() : sym::floor_div(call["self"].numel(), larger(SymInt(static_cast<int64_t>(dims)), 1));
+  out.x = reshape(call["self"], Sizes{n, SymInt(static_cast<int64_t>(dims))});
+  if (call.given("weight")) out.weights = elements<double>(call["weight"]);
   return out;
 }
 
-std::vector<Tensor> even_edges(const ArgsView& call, const Form& form, const Tensor& x, const Sizes& bins) {
-  std::vector<double> range = range_of(call, form, bins.size()), all;
+std::vector<Tensor> even_edges(const ArgsView& call, const Tensor& x, const Sizes& bins) {
+  std::vector<double> range = range_of(call, bins.size()), all;
   if (range.empty()) all = elements<double>(x);
   std::vector<Tensor> out;
   for (size_t d = 0; d < bins.size(); ++d) {
@@ -100,7 +163,7 @@ int64_t bin_of(double x, const std::vector<double>& edges) {
   return std::min(last, static_cast<int64_t>(std::upper_bound(edges.begin(), edges.end(), x) - edges.begin()) - 1);
 }
 
-Tensor counted(const ArgsView& call, const Form& form, const Points& points, const std::vector<Tensor>& edges) {
+Tensor counted(const ArgsView& call, const Points& points, const std::vector<Tensor>& edges) {
   std::vector<std::vector<double>> ends;
   Sizes sizes;
   for (const Tensor& e : edges) {
@@ -119,12 +182,12 @@ Tensor counted(const ArgsView& call, const Form& form, const Points& points, con
     if (at >= 0) totals[static_cast<size_t>(at)] += points.weights.empty() ? 1 : points.weights[i];
   }
   Tensor out = made(meta, totals);
-  if (!call.flag(static_cast<size_t>(form.density))) return out;
-  out = out / Tensor(sum_all(out));
+  if (!call.flag("density")) return out;
+  out = out / sum_all(out);
   for (size_t d = 0; d < dims; ++d) {
     Sizes shape(dims, SymInt(1));
     shape[d] = sizes[d];
-    out = out / Tensor(reshape(Tensor(slice(edges[d], 0, 1)) - Tensor(slice(edges[d], 0, 0, -1)), shape));
+    out = out / reshape(slice(edges[d], 0, 1) - slice(edges[d], 0, 0, -1), shape);
   }
   return out;
 }
@@ -145,103 +208,116 @@ Metas parts_meta(const TensorMeta& x, const Sizes& bins, Part part) {
   unreachable();
 }
 
-Metas even_meta(MetaCall& m, const Form& form, Part part) {
-  size_t dims = dims_of(m, form);
-  range_of(m, form, dims);
-  return parts_meta(m.meta(0), bins_of(m, dims), part);
+Metas even_meta(MetaCall& m, Point point, Part part) {
+  size_t dims = dims_of(m, point);
+  range_of(m, dims);
+  return parts_meta(m.meta("self"), bins_of(m, dims), part);
 }
 
-CallResults parts(const ArgsView& call, const Form& form, const Points& points, std::vector<Tensor> edges, Part part) {
+CallResults parts(const ArgsView& call, const Points& points, std::vector<Tensor> edges, Part part) {
   switch (part) {
-    case Part::counts: return {CallArg(counted(call, form, points, edges))};
+    case Part::counts: return {CallArg(counted(call, points, edges))};
     case Part::edges: return {CallArg(std::move(edges))};
-    case Part::both: return {CallArg(counted(call, form, points, edges)), CallArg(edges[0])};
-    case Part::both_listed: return {CallArg(counted(call, form, points, edges)), CallArg(edges)};
+    case Part::both: return {CallArg(counted(call, points, edges)), CallArg(edges[0])};
+    case Part::both_listed: return {CallArg(counted(call, points, edges)), CallArg(edges)};
   }
   unreachable();
 }
 
-CallResults even(ArgsView& call, const Form& form, Part part) {
-  size_t dims = dims_of(call, form);
+CallResults even(ArgsView& call, Point point, Part part) {
+  size_t dims = dims_of(call, point);
   Sizes bins = bins_of(call, dims);
-  Points points = points_of(call, form, dims);
-  return parts(call, form, points, even_edges(call, form, points.x, bins), part);
+  Points points = points_of(call, point, dims);
+  return parts(call, points, even_edges(call, points.x, bins), part);
 }
 
 // Edges given as tensors.
-std::vector<Tensor> given_edges(const ArgsView& m, const Form& form) {
-  size_t dims = dims_of(m, form);
-  std::vector<Tensor> edges = m.op.schema.args[1].type.list ? m.tensors(1) : std::vector<Tensor>{m[1]};
+std::vector<Tensor> given_edges(const ArgsView& m, Point point) {
+  size_t dims = dims_of(m, point);
+  std::vector<Tensor> edges = m.op.schema.args[m.index("bins")].type.list ? m.tensors("bins") : std::vector<Tensor>{m["bins"]};
   m.require(edges.size() == dims, "bins: expected ", dims, " tensors, got ", edges.size());
   for (const Tensor& e : edges)
-    m.require(e && e.rank() == 1 && e.dtype() == m.meta(0).dtype && (!e.size(0).is_int() || e.size(0).as_int() >= 2),
-              "bins: expected at least 2 edges of dtype ", m.meta(0).dtype, " in 1 dimension, got ", e ? text(e.meta()) : "none");
+    m.require(e && e.rank() == 1 && e.dtype() == m.meta("self").dtype && (!e.size(0).is_int() || e.size(0).as_int() >= 2),
+              "bins: expected at least 2 edges of dtype ", m.meta("self").dtype, " in 1 dimension, got ", e ? text(e.meta()) : "none");
   return edges;
 }
 
-Metas given_meta(MetaCall& m, const Form& form, Part part) {
+Metas given_meta(MetaCall& m, Point point, Part part) {
   Sizes bins;
   std::vector<TensorMeta> edges;
-  for (const Tensor& e : given_edges(m, form)) {
+  for (const Tensor& e : given_edges(m, point)) {
     bins.push_back(e.size(0) - 1);
     edges.push_back(e.meta());
   }
-  if (part == Part::both_listed) return {like(m.meta(0), bins), BasicArg<TensorMeta>(edges)};
-  return parts_meta(m.meta(0), bins, part);
+  if (part == Part::both_listed) return {like(m.meta("self"), bins), BasicArg<TensorMeta>(edges)};
+  return parts_meta(m.meta("self"), bins, part);
 }
 
-CallResults by_edges(ArgsView& call, const Form& form, Part part) {
-  std::vector<Tensor> edges = given_edges(call, form);
+CallResults by_edges(ArgsView& call, Point point, Part part) {
+  std::vector<Tensor> edges = given_edges(call, point);
   if (part == Part::both) edges[0] = contiguous_copy(edges[0]);
-  return parts(call, form, points_of(call, form, edges.size()), edges, part);
+  return parts(call, points_of(call, point, edges.size()), edges, part);
 }
-
-constexpr Form flat_even{true, 2, 3, 4}, flat_given{true, -1, 2, 3}, several_even{false, 2, 3, 4}, several_given{false, -1, 2, 3},
-    several_given_listed{false, -1, 3, 4};
 
 }  // namespace
 
 void register_histogram(Registry& ops) {
   ops.add({
+      .schema = "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas {
+        m.require(is_floating(m.meta("self").dtype), "expected a floating point tensor, got ", m.meta("self"),
+                  "; convert it first");
+        m.require(m.constant("bins") > 0, "bins: expected a positive number, got ", m.constant("bins"));
+        m.require(m.number("min") <= m.number("max"), "max must not be less than min, got ", m.number("max"), " and ", m.number("min"));
+        return like(m.meta("self"), {m.integer("bins")});
+      },
+      .lower = lower_histc,
+      .vjp = no_gradient(),   // counts do not follow elements
+  });
+  ops.add({
+      .schema = "bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas {
+        DType dtype = counted_dtype(m);
+        return like(m.meta("self"), {m.meta("self").sizes[0] == SymInt(0) ? m.integer("minlength") : data_dependent_size()}, dtype);
+      },
+      .kernel = count_numbers,
+  });
+  ops.add({
       .schema = "histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",
-      .meta = [](MetaCall& m) { return even_meta(m, flat_even, Part::both); },
-      .kernel = [](ArgsView& call) { return even(call, flat_even, Part::both); },
+      .meta = [](MetaCall& m) { return even_meta(m, Point::element, Part::both); },
+      .kernel = [](ArgsView& call) { return even(call, Point::element, Part::both); },
   });
   ops.add({
       .schema = "histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",
-      .meta = [](MetaCall& m) { return given_meta(m, flat_given, Part::both); },
-      .kernel = [](ArgsView& call) { return by_edges(call, flat_given, Part::both); },
+      .meta = [](MetaCall& m) { return given_meta(m, Point::element, Part::both); },
+      .kernel = [](ArgsView& call) { return by_edges(call, Point::element, Part::both); },
   });
   ops.add({
       .schema = "_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool density=False) -> Tensor[]",
-      .meta = [](MetaCall& m) { return even_meta(m, several_even, Part::edges); },
-      .kernel = [](ArgsView& call) { return even(call, several_even, Part::edges); },
+      .meta = [](MetaCall& m) { return even_meta(m, Point::row, Part::edges); },
+      .kernel = [](ArgsView& call) { return even(call, Point::row, Part::edges); },
   });
   ops.add({
       .schema = "_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool density=False) -> Tensor",
-      .meta = [](MetaCall& m) { return even_meta(m, several_even, Part::counts); },
-      .kernel = [](ArgsView& call) { return even(call, several_even, Part::counts); },
+      .meta = [](MetaCall& m) { return even_meta(m, Point::row, Part::counts); },
+      .kernel = [](ArgsView& call) { return even(call, Point::row, Part::counts); },
   });
   ops.add({
       .schema = "_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, Tensor? weight=None, bool density=False) -> Tensor",
-      .meta = [](MetaCall& m) { return given_meta(m, several_given, Part::counts); },
-      .kernel = [](ArgsView& call) { return by_edges(call, several_given, Part::counts); },
+      .meta = [](MetaCall& m) { return given_meta(m, Point::row, Part::counts); },
+      .kernel = [](ArgsView& call) { return by_edges(call, Point::row, Part::counts); },
   });
-  ops.add({
+  ops.add(histogramdd, {
       .schema = "histogramdd(Tensor self, int[] bins, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor[] bin_edges)",
-      .meta = [](MetaCall& m) { return even_meta(m, several_even, Part::both_listed); },
-      .kernel = [](ArgsView& call) { return even(call, several_even, Part::both_listed); },
+      .meta = [](MetaCall& m) { return even_meta(m, Point::row, Part::both_listed); },
+      .kernel = [](ArgsView& call) { return even(call, Point::row, Part::both_listed); },
   });
-  ops.add({
-      .schema = "histogramdd.int_bins(Tensor self, int bins, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor[] bin_edges)",
-      .meta = [](MetaCall& m) { return even_meta(m, several_even, Part::both_listed); },
-      .kernel = [](ArgsView& call) { return even(call, several_even, Part::both_listed); },
-  });
+  ops.overload(histogramdd, {"histogramdd.int_bins(Tensor self, int bins, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor[] bin_edges)"});
   ops.add({
       .schema = "histogramdd.TensorList_bins(Tensor self, Tensor[] bins, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor[] bin_edges)",
       .traits = {.may_alias = true},
-      .meta = [](MetaCall& m) { return given_meta(m, several_given_listed, Part::both_listed); },
-      .kernel = [](ArgsView& call) { return by_edges(call, several_given_listed, Part::both_listed); },
+      .meta = [](MetaCall& m) { return given_meta(m, Point::row, Part::both_listed); },
+      .kernel = [](ArgsView& call) { return by_edges(call, Point::row, Part::both_listed); },
   });
 }
 

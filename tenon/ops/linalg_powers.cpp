@@ -1,17 +1,17 @@
-// Powers and exponentials of matrices, tables of powers, and tensors seen as matrices.
+// Powers and exponentials of matrices, and Vandermonde matrices.
 #include "tenon/ops/arithmetic.h"
+#include "tenon/ops/blas.h"
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
 #include "tenon/ops/linalg.h"
-#include "tenon/ops/matmul.h"
-#include "tenon/rules/registry.h"
 #include "tenon/ops/scan.h"
 #include "tenon/ops/shape.h"
+#include "tenon/rules/registry.h"
 #include "tenon/templates/matrix.h"
 
 namespace tenon {
 
-static Handle matrix_exp;
+static Handle matrix_power, matrix_exp;
 
 namespace {
 
@@ -20,16 +20,16 @@ void require_square(const ArgsView& m, const TensorMeta& a) {
 }
 
 Results power(Build& b) {
-  Tensor a = b[0];
+  Tensor a = b["self"];
   require_square(b, a.meta());
-  int64_t n = b.constant(1);
+  int64_t n = b.constant("n");
   if (n == 0) return clone(expand(unit_matrix(a, a.size(-1), a.size(-1)), a.sizes()), kw("memory_format", MemoryFormat::contiguous));
   if (n == 1) return clone(a, kw("memory_format", MemoryFormat::contiguous));
   if (n < 0) a = linalg_inv_ex(a, kw("check_errors", true))[0];
   uint64_t rest = n < 0 ? -static_cast<uint64_t>(n) : static_cast<uint64_t>(n);
   Tensor out;
   for (Tensor square = a; rest; rest >>= 1) {
-    if (rest & 1) out = out ? Tensor(matmul(out, square)) : square;
+    if (rest & 1) out = out ? matmul(out, square) : square;
     if (rest > 1) square = matmul(square, square);
   }
   return one(out);
@@ -37,14 +37,14 @@ Results power(Build& b) {
 
 CallResults exponential(ArgsView& call) {
   TensorMeta meta = own_meta(call);
-  Matrices a(call[0]);
+  Matrices a(call["self"]);
   for (int64_t b = 0; b < a.batch; ++b) templates::exponential(a[b], a.rows);
   return {CallArg(a.tensor(meta))};
 }
 
 // The derivative in the direction G is the upper right block of exp [A G; 0 A]; the gradient is that with Aᵀ.
 Grads exponential_gradient(Vjp& v) {
-  Tensor a = turned(v[0]), g = v.grad(0);
+  Tensor a = transposed(v["self"]), g = v.grad();
   SymInt n = a.size(-1);
   Tensor top = cat(std::vector<Tensor>{a, g}, -1), bottom = cat(std::vector<Tensor>{zeros_like(a), a}, -1);
   Tensor both = matrix_exp(cat(std::vector<Tensor>{top, bottom}, -2));
@@ -59,41 +59,15 @@ Tensor powers(const Tensor& x, SymInt count) {
   return cat(std::vector<Tensor>{ones(first, kw("dtype", from.dtype()), kw("device", from.meta().device)), more}, -1);
 }
 
-SymInt product(const Sizes& sizes, size_t from, size_t to) { return count(Sizes(std::span<const SymInt>(sizes.begin() + from, to - from))); }
-
-Results tensor_inverse(Build& b) {
-  Tensor a = b[0];
-  int64_t split = b.constant(1);
-  b.require(split > 0 && split <= static_cast<int64_t>(a.rank()), "ind: expected a number from 1 to the count of dimensions of ", a.meta(), ", got ", split);
-  auto k = static_cast<size_t>(split);
-  SymInt front = product(a.sizes(), 0, k), behind = product(a.sizes(), k, a.rank());
-  b.require(!differ(front, behind), "the first ", split, " dimensions of ", a.meta(), " have ", front, " elements, the others ", behind);
-  Sizes sizes;
-  for (size_t d = k; d < a.rank(); ++d) sizes.push_back(a.sizes()[d]);
-  for (size_t d = 0; d < k; ++d) sizes.push_back(a.sizes()[d]);
-  return reshape(linalg_inv_ex(reshape(a, Sizes{front, behind}), kw("check_errors", true))[0], sizes);
-}
-
-Results tensor_solve(Build& b) {
-  Tensor a = b[0], right = b[1];
-  if (b.given(2)) {
-    Sizes from = b.ints(2), to;
-    for (size_t i = 0; i < from.size(); ++i) to.push_back(static_cast<int64_t>(i) - static_cast<int64_t>(from.size()));
-    a = movedim(a, from, to);
-  }
-  b.require(right.rank() <= a.rank(), "expected at most as many dimensions as ", a.meta(), " has, got ", right.meta());
-  Sizes sizes(std::span<const SymInt>(a.sizes().begin() + right.rank(), a.rank() - right.rank()));
-  SymInt n = count(sizes), rows = product(a.sizes(), 0, right.rank());
-  b.require(!differ(n, rows) && !differ(right.numel(), rows), "expected as many equations as unknowns, got ", a.meta(), " and ", right.meta());
-  Tensor x = linalg_solve_ex(reshape(a, Sizes{n, n}), reshape(right, Sizes{n}), kw("check_errors", true))[0];
-  return reshape(x, sizes);
-}
-
 }  // namespace
 
 void register_linalg_powers(Registry& ops) {
-  for (const char* schema : {"linalg_matrix_power(Tensor self, int n) -> Tensor", "matrix_power(Tensor self, int n) -> Tensor"})
-    ops.add({.schema = schema, .kind = OpKind::composite, .decompose = power});
+  ops.add(matrix_power, {
+      .schema = "linalg_matrix_power(Tensor self, int n) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = power,
+  });
+  ops.alias(matrix_power, {"matrix_power"});
   ops.add(matrix_exp, {
       .schema = "linalg_matrix_exp(Tensor self) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
@@ -133,16 +107,6 @@ void register_linalg_powers(Registry& ops) {
         Tensor table = powers(x, n);
         return b.flag("increasing") ? one(table) : flip(table, Sizes{1});
       },
-  });
-  ops.add({
-      .schema = "linalg_tensorinv(Tensor self, int ind=2) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = tensor_inverse,
-  });
-  ops.add({
-      .schema = "linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = tensor_solve,
   });
 }
 

@@ -10,7 +10,7 @@
 #include "tenon/ops/reduce.h"
 #include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
-#include "tenon/ops/statistics.h"
+#include "tenon/ops/linalg_norms.h"
 #include "tenon/ops/view.h"
 
 namespace tenon {

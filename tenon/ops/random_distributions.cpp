@@ -10,7 +10,7 @@
 #include "tenon/ops/random.h"
 #include "tenon/ops/reduce.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/sort.h"
+#include "tenon/ops/sorting.h"
 #include "tenon/ops/view.h"
 
 namespace tenon {

@@ -47,6 +47,13 @@ Tensor restore_dims(const Tensor& reduced, const Sizes& sizes, std::span<const s
   return view(reduced, reduced_sizes(sizes, dims, true));
 }
 
+Reduced::Reduced(const ArgsView& call, const Sizes& sizes) : rank(sizes.size()) {
+  const Schema& schema = call.op.schema;
+  if (schema.find("dim") >= 0) dims = call.dims("dim", rank);
+  else
+    for (size_t i = 0; i < rank; ++i) dims.push_back(i);
+  keepdim = schema.find("keepdim") >= 0 && call.flag("keepdim");
+}
 Reduced::Reduced(const ArgsView& call, const Sizes& sizes, int dims_at, int keepdim_at) : rank(sizes.size()) {
   if (dims_at >= 0) dims = call.dims(static_cast<size_t>(dims_at), rank);
   else

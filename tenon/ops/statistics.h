@@ -1,9 +1,9 @@
-// Variances, norms and other reductions of more than one pass.
+// Variances, sums that leave out NaN, and other reductions of more than one pass.
 #pragma once
 #include "tenon/rules/op_def.h"
 
 namespace tenon {
 
-extern Handle var, var_mean, linalg_vector_norm, logsumexp, nansum;
+extern Handle var, var_mean, logsumexp, nansum;
 
 }  // namespace tenon

@@ -4,7 +4,7 @@
 
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/create.h"
-#include "tenon/ops/matmul.h"
+#include "tenon/ops/blas.h"
 #include "tenon/ops/reduce.h"
 #include "tenon/rules/registry.h"
 #include "tenon/ops/view.h"

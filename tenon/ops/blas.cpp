@@ -1,14 +1,18 @@
-#include "tenon/ops/matmul.h"
+#include "tenon/ops/blas.h"
 
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
+#include "tenon/ops/create.h"
+#include "tenon/ops/einsum.h"
+#include "tenon/ops/reduce.h"
+#include "tenon/ops/view.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/view.h"
 
 namespace tenon {
 
 Handle mm, bmm, addmm, matmul, linear;
+static Handle dot, outer;
 
 namespace {
 
@@ -34,8 +38,7 @@ void lower_product(Lower& l, Ref a, Ref b, Ref out) {
   if (target.id != out.id) l.copy(target, out);
 }
 
-void require_product(const MetaCall& m, size_t a, size_t b, size_t rank) {
-  const TensorMeta &x = m.meta(a), &y = m.meta(b);
+void require_product(const MetaCall& m, const TensorMeta& x, const TensorMeta& y, size_t rank) {
   m.require(x.rank() == rank && y.rank() == rank, "expected two tensors of ", rank, " dimensions, got ", x, " and ", y);
   m.require(x.dtype == y.dtype, "expected equal dtypes, got ", x, " and ", y);
   SymInt k = x.sizes[rank - 1], k2 = y.sizes[rank - 2];
@@ -66,7 +69,7 @@ Tensor multiplied(const Tensor& a, const Tensor& b, const ArgsView& call) {
     Sizes sizes = batch;
     sizes.push_back(rows);
     sizes.push_back(columns);
-    Tensor wide = x.sizes() == sizes ? x : Tensor(expand(x, sizes));
+    Tensor wide = x.sizes() == sizes ? x : expand(x, sizes);
     return reshape(wide, Sizes{count(batch), rows, columns});
   };
   Tensor product = bmm(spread(a, m, k), spread(b, b.size(-2), n));
@@ -76,13 +79,36 @@ Tensor multiplied(const Tensor& a, const Tensor& b, const ArgsView& call) {
   return view(product, sizes);
 }
 
+// Numbers meet integers as integers, truth values as truth.
+Tensor scaled(const Tensor& x, const ArgsView& call, const char* by) {
+  if (x.dtype() == DType::boolean) return mul(x, call.number(by) != 0);
+  if (!is_floating(x.dtype())) return mul(x, static_cast<int64_t>(call.number(by)));
+  return call.number(by) == 1 ? x : mul(x, call.arg(by));
+}
+
+// beta * self + alpha * product; beta of 0 means self is not looked at, not even its NaN, and has a gradient of zeros.
+Tensor combined(const ArgsView& call, const Tensor& product) {
+  Tensor p = scaled(product, call, "alpha");
+  if (call.number("beta") == 0) return where(full(Sizes{}, false, kw("dtype", DType::boolean)), call["self"], p);
+  return scaled(call["self"], call, "beta") + p;
+}
+
+bool agree(SymInt a, SymInt b) { return a == b || !a.is_int() || !b.is_int(); }
+
+void require_vector_product(const ArgsView& call, const Tensor& a, const Tensor& b, size_t rank_a, size_t rank_b) {
+  call.require(a.rank() == rank_a && b.rank() == rank_b, "expected tensors of ", rank_a, " and ", rank_b,
+               " dimensions, got ", a.meta(), " and ", b.meta());
+  call.require(a.dtype() == b.dtype(), "expected equal dtypes, got ", a.meta(), " and ", b.meta());
+  call.require(agree(a.size(-1), b.size(0)), "the inner sizes differ: ", a.meta(), " and ", b.meta());
+}
+
 }  // namespace
 
-void register_matmul(Registry& ops) {
+void register_blas(Registry& ops) {
   ops.add(mm, {
       .schema = "mm(Tensor self, Tensor mat2) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
-        require_product(m, 0, 1, 2);
+        require_product(m, m.meta("self"), m.meta("mat2"), 2);
         return like(m.meta("self"), {m.meta("self").sizes[0], m.meta("mat2").sizes[1]});
       },
       .lower = [](Lower& l) { lower_product(l, l["self"], l["mat2"], l.out()); },
@@ -92,7 +118,7 @@ void register_matmul(Registry& ops) {
   ops.add(bmm, {
       .schema = "bmm(Tensor self, Tensor mat2) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
-        require_product(m, 0, 1, 3);
+        require_product(m, m.meta("self"), m.meta("mat2"), 3);
         return like(m.meta("self"), {m.meta("self").sizes[0], m.meta("self").sizes[1], m.meta("mat2").sizes[2]});
       },
       .lower = [](Lower& l) { lower_product(l, l["self"], l["mat2"], l.out()); },
@@ -102,7 +128,7 @@ void register_matmul(Registry& ops) {
   ops.add(addmm, {
       .schema = "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
-        require_product(m, 1, 2, 2);
+        require_product(m, m.meta("mat1"), m.meta("mat2"), 2);
         Sizes sizes = {m.meta("mat1").sizes[0], m.meta("mat2").sizes[1]};
         broadcast(sizes, m.meta("self").sizes, m);
         return like(m.meta("mat1"), sizes);
@@ -118,12 +144,9 @@ void register_matmul(Registry& ops) {
           return plain ? c + p : c * l.scalar("beta", p.type()) + p * l.scalar("alpha", p.type());
         });
       },
-      .vjp = {{"self, mat1, mat2, beta, alpha", [](Vjp& v) -> Grads {
-        Tensor g = v.grad(0);
-        auto scaled = [&](Tensor x, size_t by) { return v.number(by) == 1 ? x : Tensor(mul(x, v.arg(by))); };
-        return {v.needs("self") ? Grad(scaled(g, 3)) : Grad(), v.needs("mat1") ? Grad(scaled(mm(g, transposed(v["mat2"])), 4)) : Grad(),
-                v.needs("mat2") ? Grad(scaled(mm(transposed(v["mat1"]), g), 4)) : Grad()};
-      }}},
+      .vjp = {{"self", [](Vjp& v) { return scaled(v.grad(), v, "beta"); }},
+              {"mat1", [](Vjp& v) { return scaled(mm(v.grad(), transposed(v["mat2"])), v, "alpha"); }},
+              {"mat2", [](Vjp& v) { return scaled(mm(transposed(v["mat1"]), v.grad()), v, "alpha"); }}},
   });
   ops.add(matmul, {
       .schema = "matmul(Tensor self, Tensor other) -> Tensor",
@@ -141,12 +164,99 @@ void register_matmul(Registry& ops) {
           SymInt k = sizes.back();
           sizes.back() = w.size(0);
           Sizes rows(std::span<const SymInt>(x.sizes().begin(), x.rank() - 1));
-          Tensor flat = x.rank() == 2 ? x : Tensor(reshape(x, Sizes{count(rows), k}));
+          Tensor flat = x.rank() == 2 ? x : reshape(x, Sizes{count(rows), k});
           Tensor y = addmm(b["bias"], flat, transposed(w));
           return x.rank() == 2 ? one(y) : view(y, sizes);
         }
         Tensor y = multiplied(x, w.rank() == 2 ? transposed(w) : w, b);
         return one(b.given("bias") ? y + b["bias"] : y);
+      },
+  });
+  ops.add({
+      .schema = "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) {
+        Tensor product = bmm(b["batch1"], b["batch2"]);
+        b.require(b["self"].dtype() == product.dtype(), "expected tensors of one dtype, got ", b["self"].meta(), " and ",
+                  product.meta());
+        Sizes sizes = broadcast(b["self"].sizes(), product.sizes(), b);
+        b.require(sizes.size() == 3, "expected self to broadcast to ", product.sizes(), ", got ", b["self"].meta());
+        return one(combined(b, product));
+      },
+  });
+  ops.add({
+      .schema = "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose =
+          [](Build& b) {
+            return one(combined(b, sum(bmm(b["batch1"], b["batch2"]), Sizes{0}, false, kw("dtype", b["batch1"].dtype()))));
+          },
+  });
+  ops.add({
+      .schema = "mv(Tensor self, Tensor vec) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose =
+          [](Build& b) {
+            require_vector_product(b, b["self"], b["vec"], 2, 1);
+            return squeeze_dim(mm(b["self"], unsqueeze(b["vec"], 1)), 1);
+          },
+  });
+  ops.add({
+      .schema = "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose =
+          [](Build& b) {
+            require_vector_product(b, b["mat"], b["vec"], 2, 1);
+            return one(combined(b, squeeze_dim(mm(b["mat"], unsqueeze(b["vec"], 1)), 1)));
+          },
+  });
+  ops.add(dot, {
+      .schema = "dot(Tensor self, Tensor tensor) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose =
+          [](Build& b) {
+            require_vector_product(b, b["self"], b["tensor"], 1, 1);
+            return view(mm(unsqueeze(b["self"], 0), unsqueeze(b["tensor"], 1)), Sizes{});
+          },
+  });
+  ops.add({
+      .schema = "vdot(Tensor self, Tensor other) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return dot(b["self"], b["other"]); },
+  });
+  ops.add(outer, {
+      .schema = "outer(Tensor self, Tensor vec2) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose =
+          [](Build& b) {
+            b.require(b["self"].rank() == 1 && b["vec2"].rank() == 1, "expected two tensors of 1 dimension, got ",
+                      b["self"].meta(), " and ", b["vec2"].meta());
+            return mul(unsqueeze(b["self"], 1), b["vec2"]);
+          },
+  });
+  ops.add({
+      .schema = "ger(Tensor self, Tensor vec2) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return outer(b["self"], b["vec2"]); },
+  });
+  ops.add({
+      .schema = "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose =
+          [](Build& b) {
+            b.require(b["vec1"].rank() == 1 && b["vec2"].rank() == 1, "expected two vectors, got ", b["vec1"].meta(),
+                      " and ", b["vec2"].meta());
+            return one(combined(b, mul(unsqueeze(b["vec1"], 1), b["vec2"])));
+          },
+  });
+  ops.add({
+      .schema = "inner(Tensor self, Tensor other) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) -> Results {
+        if (b["self"].rank() == 0 || b["other"].rank() == 0) return mul(b["self"], b["other"]);
+        b.require(agree(b["self"].size(-1), b["other"].size(-1)), "the last dimensions differ: ", b["self"].meta(), " and ",
+                  b["other"].meta());
+        return tensordot(b["self"], b["other"], Sizes{-1}, Sizes{-1});
       },
   });
 }

@@ -1,48 +1,24 @@
-// Products beside mm and bmm: with vectors, added to something, over named dimensions.
+#include "tenon/ops/einsum.h"
+
 #include <algorithm>
 #include <map>
 
 #include "tenon/ops/arithmetic.h"
+#include "tenon/ops/blas.h"
 #include "tenon/ops/convert.h"
-#include "tenon/ops/create.h"
-#include "tenon/rules/infer.h"
-#include "tenon/rules/symbolic_shapes.h"
-#include "tenon/ops/matmul.h"
 #include "tenon/ops/reduce.h"
-#include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/view.h"
+#include "tenon/rules/infer.h"
+#include "tenon/rules/registry.h"
 
 namespace tenon {
 
-static Handle dot, outer, tensordot;
-
-static Handle einsum_of;
+Handle einsum, tensordot;
 
 namespace {
 
-// Numbers meet integers as integers, truth values as truth.
-Tensor scaled(const Tensor& x, const ArgsView& call, size_t by) {
-  if (x.dtype() == DType::boolean) return mul(x, call.number(by) != 0);
-  if (!is_floating(x.dtype())) return mul(x, static_cast<int64_t>(call.number(by)));
-  return call.number(by) == 1 ? x : Tensor(mul(x, call.arg(by)));
-}
-
-// beta * self + alpha * product; beta of 0 means self is not looked at, not even its NaN, and has a gradient of zeros.
-Tensor combined(const ArgsView& call, const Tensor& self, const Tensor& product) {
-  Tensor p = scaled(product, call, 4);
-  if (call.number(3) == 0) return where(full(Sizes{}, false, kw("dtype", DType::boolean)), self, p);
-  return scaled(self, call, 3) + p;
-}
-
 bool agree(SymInt a, SymInt b) { return a == b || !a.is_int() || !b.is_int(); }
-
-void require_vector_product(const ArgsView& call, const Tensor& a, const Tensor& b, size_t rank_a, size_t rank_b) {
-  call.require(a.rank() == rank_a && b.rank() == rank_b, "expected tensors of ", rank_a, " and ", rank_b,
-               " dimensions, got ", a.meta(), " and ", b.meta());
-  call.require(a.dtype() == b.dtype(), "expected equal dtypes, got ", a.meta(), " and ", b.meta());
-  call.require(agree(a.size(-1), b.size(0)), "the inner sizes differ: ", a.meta(), " and ", b.meta());
-}
 
 // Sums the product of two tensors whose dims are labelled: batch labels stay, shared ones are summed, the rest are
 // outer.
@@ -68,7 +44,7 @@ Tensor permuted(const Labelled& x, const std::vector<int>& order) {
     same = same && static_cast<size_t>(at) == i;
     dims.push_back(static_cast<int64_t>(at));
   }
-  return same ? x.t : Tensor(permute(x.t, dims));
+  return same ? x.t : permute(x.t, dims);
 }
 
 bool has(const std::vector<int>& labels, int label) {
@@ -154,7 +130,7 @@ Labelled contracted(Labelled a, Labelled b, const std::vector<int>& wanted) {
     for (size_t i = 0; i < nr.size(); ++i) sa.push_back(1);
     for (size_t i = 0; i < nl.size(); ++i) sb.push_back(1);
     for (SymInt s : nr) sb.push_back(s);
-    Tensor x = nr.empty() ? pa : Tensor(reshape(pa, sa)), y = nl.empty() ? pb : Tensor(reshape(pb, sb));
+    Tensor x = nr.empty() ? pa : reshape(pa, sa), y = nl.empty() ? pb : reshape(pb, sb);
     return {x * y, result};
   }
   Tensor x = reshape(pa, Sizes{count(nb), count(nl), count(nk)}),
@@ -179,20 +155,20 @@ std::vector<int> parse_labels(const ArgsView& call, std::string_view part) {
     if (c == ' ') continue;
     if (c == '.') {
       call.require(i + 2 < part.size() && part[i + 1] == '.' && part[i + 2] == '.' && !has(out, ellipsis),
-                   "a lone '.' in the equation ", quoted(call.string(0)));
+                   "a lone '.' in the equation ", quoted(call.string("equation")));
       out.push_back(ellipsis);
       i += 2;
       continue;
     }
     call.require((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'),
-                 "expected letters, '...', ',' and '->' in the equation, got ", quoted(call.string(0)));
+                 "expected letters, '...', ',' and '->' in the equation, got ", quoted(call.string("equation")));
     out.push_back(c);
   }
   return out;
 }
 
 Equation parse_equation(const ArgsView& call) {
-  std::string_view text = call.string(0);
+  std::string_view text = call.string("equation");
   Equation e;
   size_t arrow = text.find("->");
   if (arrow != std::string_view::npos) {
@@ -204,9 +180,9 @@ Equation parse_equation(const ArgsView& call) {
   return e;
 }
 
-Results einsum(Build& b) {
+Results contract_all(Build& b) {
   Equation e = parse_equation(b);
-  std::vector<Tensor> tensors = b.tensors(1);
+  std::vector<Tensor> tensors = b.tensors("tensors");
   b.require(!tensors.empty() && e.inputs.size() == tensors.size(), "the equation has ", e.inputs.size(),
             " operands, got ", tensors.size(), " tensors");
   size_t spread = 0;  // dims of the longest ellipsis
@@ -252,7 +228,7 @@ Results einsum(Build& b) {
     output = expanded(e.output, spread);
     for (size_t i = 0; i < output.size(); ++i) {
       b.require(std::find(output.begin() + static_cast<ptrdiff_t>(i) + 1, output.end(), output[i]) == output.end(),
-                "a label appears twice in the output of ", quoted(b.string(0)));
+                "a label appears twice in the output of ", quoted(b.string("equation")));
       b.require(output[i] < 0 || uses.count(output[i]), "the output label '",
                 std::string(1, static_cast<char>(output[i])), "' is in no operand");
     }
@@ -269,7 +245,7 @@ Results einsum(Build& b) {
       auto [it, fresh] = sizes.emplace(operands[i].labels[d], s);
       if (fresh) continue;
       b.require(agree(it->second, s) || s == SymInt(1) || it->second == SymInt(1), "sizes ", it->second, " and ", s,
-                " of one label do not fit in ", quoted(b.string(0)));
+                " of one label do not fit in ", quoted(b.string("equation")));
       if (it->second == SymInt(1)) it->second = s;
     }
   Labelled result = operands[0];
@@ -290,8 +266,8 @@ Results einsum(Build& b) {
 }
 
 Results tensordotted(Build& b) {
-  Tensor x = b[0], y = b[1];
-  Sizes dx = b.ints(2), dy = b.ints(3);
+  Tensor x = b["self"], y = b["other"];
+  Sizes dx = b.ints("dims_self"), dy = b.ints("dims_other");
   b.require(dx.size() == dy.size(), "expected as many dims on both sides, got ", dx, " and ", dy);
   Labelled a{x, {}}, c{y, {}};
   for (size_t i = 0; i < x.rank(); ++i) a.labels.push_back(static_cast<int>(i));
@@ -312,7 +288,7 @@ Results tensordotted(Build& b) {
 }
 
 Results kron(Build& b) {
-  Tensor x = b[0], y = b[1];
+  Tensor x = b["self"], y = b["other"];
   size_t rank = std::max(x.rank(), y.rank());
   Sizes sx, sy, out;
   for (size_t i = 0; i < rank; ++i) {
@@ -324,109 +300,22 @@ Results kron(Build& b) {
     sy.push_back(q);
     out.push_back(p * q);
   }
-  return view(Tensor(reshape(x, sx)) * Tensor(reshape(y, sy)), out);
+  return view(reshape(x, sx) * reshape(y, sy), out);
 }
 
 }  // namespace
 
-void register_products(Registry& ops) {
-  ops.add({
-      .schema = "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) {
-        Tensor product = bmm(b["batch1"], b["batch2"]);
-        b.require(b["self"].dtype() == product.dtype(), "expected tensors of one dtype, got ", b["self"].meta(), " and ",
-                  product.meta());
-        Sizes sizes = broadcast(b["self"].sizes(), product.sizes(), b);
-        b.require(sizes.size() == 3, "expected self to broadcast to ", product.sizes(), ", got ", b["self"].meta());
-        return one(combined(b, b["self"], product));
-      },
-  });
-  ops.add({
-      .schema = "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose =
-          [](Build& b) {
-            return one(combined(b, b["self"], sum(bmm(b["batch1"], b["batch2"]), Sizes{0}, false, kw("dtype", b["batch1"].dtype()))));
-          },
-  });
-  ops.add({
-      .schema = "mv(Tensor self, Tensor vec) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose =
-          [](Build& b) {
-            require_vector_product(b, b["self"], b["vec"], 2, 1);
-            return squeeze_dim(mm(b["self"], unsqueeze(b["vec"], 1)), 1);
-          },
-  });
-  ops.add({
-      .schema = "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose =
-          [](Build& b) {
-            require_vector_product(b, b["mat"], b["vec"], 2, 1);
-            return one(combined(b, b["self"], squeeze_dim(mm(b["mat"], unsqueeze(b["vec"], 1)), 1)));
-          },
-  });
-  ops.add(dot, {
-      .schema = "dot(Tensor self, Tensor tensor) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose =
-          [](Build& b) {
-            require_vector_product(b, b["self"], b["tensor"], 1, 1);
-            return view(mm(unsqueeze(b["self"], 0), unsqueeze(b["tensor"], 1)), Sizes{});
-          },
-  });
-  ops.add({
-      .schema = "vdot(Tensor self, Tensor other) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return dot(b["self"], b["other"]); },
-  });
-  ops.add(outer, {
-      .schema = "outer(Tensor self, Tensor vec2) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose =
-          [](Build& b) {
-            b.require(b["self"].rank() == 1 && b["vec2"].rank() == 1, "expected two tensors of 1 dimension, got ",
-                      b["self"].meta(), " and ", b["vec2"].meta());
-            return mul(unsqueeze(b["self"], 1), b["vec2"]);
-          },
-  });
-  ops.add({
-      .schema = "ger(Tensor self, Tensor vec2) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return outer(b["self"], b["vec2"]); },
-  });
-  ops.add({
-      .schema = "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose =
-          [](Build& b) {
-            b.require(b["vec1"].rank() == 1 && b["vec2"].rank() == 1, "expected two vectors, got ", b["vec1"].meta(),
-                      " and ", b["vec2"].meta());
-            return one(combined(b, b["self"], mul(unsqueeze(b["vec1"], 1), b["vec2"])));
-          },
-  });
-  ops.add({
-      .schema = "inner(Tensor self, Tensor other) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) -> Results {
-        if (b["self"].rank() == 0 || b["other"].rank() == 0) return mul(b["self"], b["other"]);
-        b.require(agree(b["self"].size(-1), b["other"].size(-1)), "the last dimensions differ: ", b["self"].meta(), " and ",
-                  b["other"].meta());
-        return tensordot(b["self"], b["other"], Sizes{-1}, Sizes{-1});
-      },
-  });
+void register_einsum(Registry& ops) {
   ops.add(tensordot, {
       .schema = "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
       .kind = OpKind::composite,
       .decompose = tensordotted,
   });
-  ops.add(einsum_of, {
+  ops.add(einsum, {
       .schema = "einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor",
       .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .decompose = einsum,
+      .decompose = contract_all,
   });
   ops.add({
       .schema = "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
@@ -459,7 +348,7 @@ void register_products(Registry& ops) {
             size_t rank = b["i1"].rank() + b.ints("expand1").size();
             b.require(rank <= 26, "expected at most 26 dimensions, got ", rank);
             b.dim("unroll_dim", rank);
-            auto marked = [&](size_t list) {
+            auto marked = [&](const char* list) {
               std::vector<bool> out(rank);
               if (!b.ints(list).empty())
                 for (size_t dim : b.dims(list, rank)) out[dim] = true;
@@ -472,53 +361,22 @@ void register_products(Registry& ops) {
               return out;
             };
             std::vector<Tensor> tensors = {b["i1"], b["i2"], b["i3"]};
+            const char* inserted[] = {"expand1", "expand2", "expand3"};
             std::string equation;
             for (size_t i = 0; i < 3; ++i) {
-              b.require(is_differentiable(tensors[i].dtype()) && tensors[i].rank() + b.ints(3 + i).size() == rank,
+              b.require(is_differentiable(tensors[i].dtype()) && tensors[i].rank() + b.ints(inserted[i]).size() == rank,
                         "expected floating point tensors of ", rank, " dimensions with those added, got ",
-                        tensors[i].meta(), " and ", b.ints(3 + i));
-              equation += (i ? "," : "") + letters(marked(3 + i));
+                        tensors[i].meta(), " and ", b.ints(inserted[i]));
+              equation += (i ? "," : "") + letters(marked(inserted[i]));
             }
-            equation += "->" + letters(marked(6));
-            return one(contiguous(einsum_of(equation, tensors)));
+            equation += "->" + letters(marked("sumdim"));
+            return one(contiguous(einsum(equation, tensors)));
           },
   });
   ops.add({
       .schema = "kron(Tensor self, Tensor other) -> Tensor",
       .kind = OpKind::composite,
       .decompose = kron,
-  });
-  ops.add({
-      .schema = "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return sum(mul(b["x"], b["y"]), b.ints("dim")); },
-  });
-  Handle chain;
-  ops.add(chain, {
-      .schema = "linalg_multi_dot(Tensor[] tensors) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose =
-          [](Build& b) {
-            std::vector<Tensor> tensors = b.tensors("tensors");
-            b.require(tensors.size() >= 2, "expected at least two tensors, got ", tensors.size());
-            Tensor out = tensors[0];
-            for (size_t i = 1; i < tensors.size(); ++i) out = matmul(out, tensors[i]);
-            return one(out);
-          },
-  });
-  ops.add({
-      .schema = "chain_matmul(Tensor[] matrices) -> Tensor",
-      .kind = OpKind::composite,
-      .traits = {.may_alias = true},
-      .decompose =
-          [](Build& b) {
-            std::vector<Tensor> matrices = b.tensors("matrices");
-            b.require(!matrices.empty(), "expected at least one matrix, got none");
-            for (const Tensor& m : matrices) b.require(m.rank() == 2, "expected matrices, got ", m.meta());
-            Tensor out = matrices[0];
-            for (size_t i = 1; i < matrices.size(); ++i) out = mm(out, matrices[i]);
-            return one(out);
-          },
   });
 }
 

@@ -1,9 +1,9 @@
-// Matrix products.
+// Sums of products over named dimensions.
 #pragma once
 #include "tenon/rules/op_def.h"
 
 namespace tenon {
 
-extern Handle mm, bmm, addmm, matmul, linear;
+extern Handle einsum, tensordot;
 
 }  // namespace tenon

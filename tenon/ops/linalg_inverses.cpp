@@ -1,0 +1,122 @@
+// Inverses and pseudo-inverses.
+#include <numeric>
+
+#include "tenon/ops/arithmetic.h"
+#include "tenon/ops/blas.h"
+#include "tenon/ops/create.h"
+#include "tenon/ops/linalg.h"
+#include "tenon/ops/reduce.h"
+#include "tenon/ops/shape.h"
+#include "tenon/rules/registry.h"
+#include "tenon/templates/matrix.h"
+
+namespace tenon {
+
+Handle linalg_inv_ex, linalg_pinv;
+static Handle pinv_rcond;
+
+namespace {
+
+CallResults invert(ArgsView& call) {
+  std::vector<TensorMeta> metas = own_metas(call);
+  LuFactors f(call["A"]);
+  Matrices &a = f.lu, out(a.batch, a.rows, a.rows);
+  for (int64_t b = 0; b < a.batch; ++b) {
+    std::vector<int64_t> order(static_cast<size_t>(a.rows));
+    std::iota(order.begin(), order.end(), 0);
+    const int64_t* pivots = f.pivots.data() + b * a.rows;
+    for (size_t i = 0; i < order.size(); ++i) std::swap(order[i], order[static_cast<size_t>(pivots[i] - 1)]);
+    for (size_t i = 0; i < order.size(); ++i) out[b][static_cast<int64_t>(i) * a.rows + order[i]] = 1;
+    templates::solve_triangle(a[b], {.unit = true}, a.rows, out[b], a.rows);
+    templates::solve_triangle(a[b], {.upper = true}, a.rows, out[b], a.rows);
+  }
+  CallArg checked = info_of(call, metas[1], f.info, call.flag("check_errors"), is_singular);
+  return {CallArg(out.tensor(metas[0])), checked};
+}
+
+Results checked_inverse(const Tensor& a) { return one(linalg_inv_ex(a, kw("check_errors", true))[0]); }
+
+Results pseudo_inverse(Build& b, const Tolerance& tolerance, bool hermitian) {
+  require_matrix(b, "self", hermitian);
+  Tensor a = b["self"];
+  if (has_no_elements(a)) return one(zeros(joined(batch_of(a.sizes()), {a.size(-1), a.size(-2)}), a));
+  if (hermitian) {
+    Results all = linalg_eigh(a);
+    Tensor values = all[0], size = abs(values);
+    Tensor kept = gt(size, tolerance.bound(a, amax(size, Sizes{-1}, true)));
+    Tensor back = where(kept, reciprocal(values), 0.0);
+    return matmul(all[1] * unsqueeze(back, -2), transposed(all[1]));
+  }
+  Results all = linalg_svd(a);
+  Tensor values = all[1], kept = gt(values, tolerance.bound(a, narrow(values, -1, 0, 1)));
+  Tensor back = where(kept, reciprocal(values), 0.0);
+  return matmul(transposed(all[2]) * unsqueeze(back, -2), transposed(all[0]));
+}
+
+Results tensor_inverse(Build& b) {
+  Tensor a = b["self"];
+  int64_t split = b.constant("ind");
+  b.require(split > 0 && split <= static_cast<int64_t>(a.rank()),
+            "ind: expected a number from 1 to the count of dimensions of ", a.meta(), ", got ", split);
+  auto k = static_cast<size_t>(split);
+  Sizes front = batch_of(a.sizes(), a.rank() - k), behind(std::span<const SymInt>(a.sizes().begin() + k, a.rank() - k));
+  b.require(!differ(count(front), count(behind)), "the first ", split, " dimensions of ", a.meta(), " have ",
+            count(front), " elements, the others ", count(behind));
+  Tensor inverse = linalg_inv_ex(reshape(a, Sizes{count(front), count(behind)}), kw("check_errors", true))[0];
+  for (SymInt s : front) behind.push_back(s);
+  return reshape(inverse, behind);
+}
+
+}  // namespace
+
+void register_linalg_inverses(Registry& ops) {
+  ops.add(linalg_inv_ex, {
+      .schema = "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
+      .meta = [](MetaCall& m) -> Metas {
+        require_matrix(m, "A", true);
+        return {matrix_meta(m.meta("A"), m.meta("A").sizes), like(m.meta("A"), batch_of(m.meta("A").sizes), DType::i32)};
+      },
+      .vjp = {{"A", [](Vjp& v) {
+        Tensor back = transposed(v.out());
+        return neg(matmul(back, matmul(v.grad(), back)));
+      }}},
+      .kernel = invert,
+  });
+  ops.add({
+      .schema = "linalg_inv(Tensor A) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return checked_inverse(b["A"]); },
+  });
+  ops.add({
+      .schema = "inverse(Tensor self) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return checked_inverse(b["self"]); },
+  });
+  ops.add(linalg_pinv, {
+      .schema = "linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return pseudo_inverse(b, {b.arg("atol"), b.arg("rtol")}, b.flag("hermitian")); },
+      .vjp = {{"self", [](Vjp& v) { return pinv_gradient(v.grad(), v.out(), v["self"]); }}},
+  });
+  ops.overload(linalg_pinv, {"linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor"});
+  ops.add(pinv_rcond, {
+      .schema = "linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return pseudo_inverse(b, {0.0, b.arg("rcond")}, b.flag("hermitian")); },
+      .vjp = {{"self", [](Vjp& v) { return pinv_gradient(v.grad(), v.out(), v["self"]); }}},
+  });
+  ops.overload(pinv_rcond, {"linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor"});
+  ops.add({
+      .schema = "pinverse(Tensor self, float rcond=1.0000000000000001e-15) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return pseudo_inverse(b, {0.0, b.arg("rcond")}, false); },
+      .vjp = {{"self", [](Vjp& v) { return pinv_gradient(v.grad(), v.out(), v["self"]); }}},
+  });
+  ops.add({
+      .schema = "linalg_tensorinv(Tensor self, int ind=2) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = tensor_inverse,
+  });
+}
+
+}  // namespace tenon

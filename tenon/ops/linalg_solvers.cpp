@@ -1,0 +1,274 @@
+// Systems of linear equations: exact, triangular, in the least squares.
+#include <algorithm>
+
+#include "tenon/ops/arithmetic.h"
+#include "tenon/ops/blas.h"
+#include "tenon/ops/convert.h"
+#include "tenon/ops/fill.h"
+#include "tenon/ops/linalg.h"
+#include "tenon/ops/shape.h"
+#include "tenon/rules/infer.h"
+#include "tenon/rules/registry.h"
+#include "tenon/rules/symbolic_shapes.h"
+#include "tenon/templates/matrix.h"
+
+namespace tenon {
+
+Handle linalg_solve_triangular;
+static Handle solve_with_factors, solve_ex;
+
+namespace {
+
+bool is_vector(const Sizes& a, const Sizes& b) { return b.size() == 1 || (a.size() == b.size() + 1 && batch_of(a, 1) == b); }
+
+Metas solve_meta(MetaCall& m) {
+  require_matrix(m, "A", true);
+  const TensorMeta &a = m.meta("A"), &b = m.meta("B");
+  m.require(b.rank() >= 1 && b.dtype == a.dtype, "B: expected a tensor of dtype ", a.dtype, " with dimensions, got ", b);
+  bool vector = is_vector(a.sizes, b.sizes), left = m.flag("left");
+  m.require(left || !vector, "expected a matrix on the left of A, got ", b);
+  Sizes sizes = vector ? joined(b.sizes, {1}) : b.sizes;
+  SymInt n = a.sizes.back(), meets = left ? sizes[sizes.size() - 2] : sizes.back();
+  m.require(!differ(n, meets), "B ", b, " does not fit A ", a);
+  Sizes batch = broadcast(batch_of(a.sizes), batch_of(sizes), m);
+  sizes = vector ? joined(batch, {sizes[sizes.size() - 2]}) : joined(batch, {sizes[sizes.size() - 2], sizes.back()});
+  return {matrix_meta(a, sizes, left), matrix_meta(a, a.sizes), like(a, batch_of(a.sizes, 1), DType::i32), like(a, batch_of(a.sizes), DType::i32)};
+}
+
+CallResults solve(ArgsView& call) {
+  std::vector<TensorMeta> metas = own_metas(call);
+  Tensor a = call["A"], b = call["B"];
+  bool vector = is_vector(a.sizes(), b.sizes());
+  LuFactors f(a);
+  CallArg info = info_of(call, metas[3], f.info, call.flag("check_errors"), is_singular);
+  Tensor lu = f.lu.tensor(metas[1]), pivots = made(metas[2], f.pivots);
+  Tensor x = linalg_lu_solve(lu, pivots, vector ? unsqueeze(b, -1) : b, kw("left", call.flag("left")));
+  Tensor out = Tensor::empty(metas[0]);
+  copy_elements(vector ? squeeze_dim(x, -1) : x, out);
+  return {CallArg(out), CallArg(lu), CallArg(pivots), info};
+}
+
+Grads solve_gradient(Vjp& v) {
+  Tensor a = v["A"], g = v.grad(), x = v.out();
+  bool vector = is_vector(a.sizes(), v["B"].sizes()), left = v.flag("left");
+  if (!g) return {};
+  if (vector) {
+    g = unsqueeze(g, -1);
+    x = unsqueeze(x, -1);
+  }
+  Tensor b = linalg_lu_solve(v.out(1), v.out(2), g, kw("left", left), kw("adjoint", true));
+  Tensor of_a = left ? neg(matmul(b, transposed(x))) : neg(matmul(transposed(x), b));
+  return {of_a, vector ? squeeze_dim(b, -1) : b};
+}
+
+Metas triangle_meta(MetaCall& m) {
+  require_matrix(m, "self", true);
+  require_matrix(m, "B");
+  const TensorMeta &a = m.meta("self"), &b = m.meta("B");
+  m.require(a.dtype == b.dtype && !differ(a.sizes.back(), b.sizes[b.rank() - (m.flag("left") ? 2 : 1)]), "B ", b, " does not fit A ", a);
+  Sizes batch = broadcast(batch_of(a.sizes), batch_of(b.sizes), m);
+  return matrix_meta(b, joined(batch, {b.sizes[b.rank() - 2], b.sizes.back()}));
+}
+
+CallResults solve_triangle(ArgsView& call) {
+  TensorMeta meta = own_meta(call);
+  bool left = call.flag("left");
+  Sizes batch = batch_of(meta.sizes);
+  Matrices a(call["self"], batch), b(left ? call["B"] : transposed(call["B"]), batch);
+  for (int64_t i = 0; i < a.batch; ++i)
+    templates::solve_triangle(a[i], {.upper = call.flag("upper"), .unit = call.flag("unitriangular"), .transposed = !left}, a.rows, b[i], b.columns);
+  if (left) return {CallArg(b.tensor(meta))};
+  Tensor out = Tensor::empty(meta);
+  copy_elements(transposed(b.tensor(make_meta(meta.dtype, joined(batch, {SymInt(b.rows), SymInt(b.columns)})))), out);
+  return {CallArg(out)};
+}
+
+Grads triangle_gradient(Vjp& v) {
+  bool upper = v.flag("upper"), left = v.flag("left"), unit = v.flag("unitriangular");
+  Tensor x = v.out(), b = linalg_solve_triangular(transposed(v["self"]), v.grad(), kw("upper", !upper), kw("left", left), kw("unitriangular", unit));
+  Tensor a = left ? neg(matmul(b, transposed(x))) : neg(matmul(transposed(x), b));
+  return {upper ? triu(a, unit ? 1 : 0) : tril(a, unit ? -1 : 0), b};
+}
+
+struct Driver {
+  bool full_rank = false, ranks = true, values = false;
+};
+
+Driver driver_of(const ArgsView& m) {
+  if (!m.given("driver")) return {};
+  const std::string& name = m.string("driver");
+  m.require(name == "gels" || name == "gelsy" || name == "gelsd" || name == "gelss", "driver: expected gels, gelsy, gelsd or gelss, got ", quoted(name));
+  return {name == "gels", name != "gels", name == "gelsd" || name == "gelss"};
+}
+
+bool is_one_column(const Sizes& a, const Sizes& b) { return a.size() == b.size() + 1 && batch_of(a, 1) == b; }
+
+Metas least_squares_meta(MetaCall& m) {
+  require_matrix(m, "self");
+  const TensorMeta &a = m.meta("self"), &b = m.meta("b");
+  bool vector = is_one_column(a.sizes, b.sizes);
+  Sizes right = vector ? joined(b.sizes, {1}) : b.sizes, batch = batch_of(a.sizes);
+  m.require(b.dtype == a.dtype && right.size() == a.rank() && batch_of(right) == batch && !differ(right[right.size() - 2], rows_of(a)), "b: expected as many rows as ",
+            a, " has, got ", b);
+  Driver driver = driver_of(m);
+  SymInt rows = rows_of(a), columns = columns_of(a), k = right.back();
+  TensorMeta tall = matrix_meta(a, joined(batch, {larger(rows, columns), k})), solution = tall;
+  solution.sizes[solution.rank() - 2] = columns;
+  if (vector) {
+    solution.sizes.pop_back();
+    solution.strides.pop_back();
+  }
+  bool over = statically_true(sym::gt(rows, columns)) && (driver.full_rank || driver.values);
+  return {solution, over ? like(a, vector ? batch : joined(batch, {k})) : like(a, {0}), like(a, driver.ranks ? batch : Sizes{0}, DType::i64),
+          driver.values ? like(a, joined(batch, {smaller(rows, columns)})) : like(a, {0})};
+}
+
+CallResults least_squares(ArgsView& call) {
+  std::vector<TensorMeta> metas = own_metas(call);
+  Driver driver = driver_of(call);
+  bool vector = is_one_column(call.meta("self").sizes, call.meta("b").sizes);
+  Matrices a(call["self"]), b(vector ? unsqueeze(call["b"], -1) : call["b"]), x(a.batch, a.columns, b.columns);
+  SvdFactors s(call, a);
+  double relative = call.given("rcond") ? call.number("rcond") : epsilon_of(call.meta("self").dtype) * static_cast<double>(std::max(a.rows, a.columns));
+  std::vector<int64_t> ranks;
+  std::vector<double> residuals;
+  bool all_full = true;
+  for (int64_t i = 0; i < a.batch; ++i) {
+    int64_t rank = 0;
+    for (int64_t j = 0; j < s.k; ++j) {
+      double value = s.values[static_cast<size_t>(i * s.k + j)];
+      if (!driver.full_rank && !(value > relative * s.values[static_cast<size_t>(i * s.k)])) continue;
+      ++rank;
+      for (int64_t c = 0; c < b.columns; ++c) {
+        double dot = 0;
+        for (int64_t r = 0; r < a.rows; ++r) dot += s.u[i][r * a.rows + j] * b[i][r * b.columns + c];
+        for (int64_t r = 0; r < a.columns; ++r) x[i][r * b.columns + c] += s.vt[i][j * a.columns + r] * dot / value;
+      }
+    }
+    ranks.push_back(rank);
+    all_full &= rank == a.columns;
+    for (int64_t c = 0; c < b.columns; ++c) {
+      double total = 0;
+      for (int64_t r = 0; r < a.rows; ++r) {
+        double d = b[i][r * b.columns + c];
+        for (int64_t j = 0; j < a.columns; ++j) d -= a[i][r * a.columns + j] * x[i][j * b.columns + c];
+        total += d * d;
+      }
+      residuals.push_back(total);
+    }
+  }
+  bool has_residuals = metas[1].sizes != Sizes{0} && all_full;
+  return {CallArg(x.tensor(metas[0])), CallArg(has_residuals ? made(metas[1], residuals) : Tensor::empty(metas[1].dtype, {0})),
+          CallArg(driver.ranks ? made(metas[2], ranks) : Tensor::empty(metas[2])), CallArg(driver.values ? made(metas[3], s.values) : Tensor::empty(metas[3]))};
+}
+
+// X = A⁺ B; the residuals |A X - B|² are least in X.
+Grads least_squares_gradient(Vjp& v) {
+  Tensor g = v.grad(), of_residuals = v.grad(1), a = v["self"], b = v["b"], x = v.out(), of_a, of_b;
+  if (of_residuals && of_residuals.sizes() == Sizes{0}) of_residuals = none;   // there are none
+  if (!g && !of_residuals) return {};
+  bool vector = is_one_column(a.sizes(), b.sizes());
+  if (vector) {
+    if (g) g = unsqueeze(g, -1);
+    if (of_residuals) of_residuals = unsqueeze(of_residuals, -1);
+    b = unsqueeze(b, -1);
+    x = unsqueeze(x, -1);
+  }
+  if (g) {
+    Tensor p = linalg_pinv(a);
+    of_b = matmul(transposed(p), g);
+    of_a = pinv_gradient(matmul(g, transposed(b)), p, a);
+  }
+  if (of_residuals) {
+    Tensor off = (matmul(a, x) - b) * unsqueeze(of_residuals, -2) * 2.0, part = matmul(off, transposed(x));
+    of_a = of_a ? of_a + part : part;
+    of_b = of_b ? of_b - off : neg(off);
+  }
+  return {of_a, vector && of_b ? squeeze_dim(of_b, -1) : of_b};
+}
+
+Results tensor_solve(Build& b) {
+  Tensor a = b["self"], right = b["other"];
+  if (b.given("dims")) {
+    Sizes from = b.ints("dims"), to;
+    for (size_t i = 0; i < from.size(); ++i) to.push_back(static_cast<int64_t>(i) - static_cast<int64_t>(from.size()));
+    a = movedim(a, from, to);
+  }
+  b.require(right.rank() <= a.rank(), "expected at most as many dimensions as ", a.meta(), " has, got ", right.meta());
+  Sizes sizes(std::span<const SymInt>(a.sizes().begin() + right.rank(), a.rank() - right.rank()));
+  SymInt n = count(sizes), rows = count(batch_of(a.sizes(), sizes.size()));
+  b.require(!differ(n, rows) && !differ(right.numel(), rows), "expected as many equations as unknowns, got ", a.meta(), " and ", right.meta());
+  Tensor x = solve_ex(reshape(a, Sizes{n, n}), reshape(right, Sizes{n}), kw("check_errors", true))[0];
+  return reshape(x, sizes);
+}
+
+}  // namespace
+
+void register_linalg_solvers(Registry& ops) {
+  ops.add(solve_with_factors, {
+      .schema = "_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)",
+      .meta = solve_meta,
+      .vjp = {{"A, B", solve_gradient}},
+      .kernel = solve,
+  });
+  ops.add(solve_ex, {
+      .schema = "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) -> Results {
+        Results all = solve_with_factors(b["A"], b["B"], kw("left", b.arg("left")), kw("check_errors", b.arg("check_errors")));
+        return {{CallArg(all[0]), CallArg(all[3])}};
+      },
+  });
+  ops.add({
+      .schema = "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return one(solve_with_factors(b["A"], b["B"], kw("left", b.arg("left")), kw("check_errors", true))[0]); },
+  });
+  ops.add(linalg_solve_triangular, {
+      .schema = "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
+      .meta = triangle_meta,
+      .vjp = {{"self, B", triangle_gradient}},
+      .kernel = solve_triangle,
+  });
+  ops.add({
+      .schema = "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor "
+                "cloned_coefficient)",
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) -> Results {
+        require_matrix(b, "self");
+        require_matrix(b, "A", true);
+        bool upper = b.flag("upper"), back = b.flag("transpose");
+        Tensor x = linalg_solve_triangular(back ? transposed(b["A"]) : b["A"], b["self"], kw("upper", upper != back), kw("unitriangular", b.arg("unitriangular")));
+        Tensor wide = expand(b["A"], joined(batch_of(x.sizes()), {b["A"].size(-2), b["A"].size(-1)}));
+        return {{CallArg(x), CallArg(column_major_copy(wide))}};
+      },
+  });
+  ops.add({
+      .schema = "_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()",
+      .traits = {.asserts = true},
+      .meta = [](MetaCall& m) -> Metas {
+        m.require(m.meta("info").dtype == DType::i32, "info: expected i32, got ", m.meta("info"));
+        return {};
+      },
+      .kernel = [](ArgsView& call) -> CallResults {
+        std::vector<int64_t> info = elements<int64_t>(call["info"]);
+        for (size_t i = 0; i < info.size(); ++i)
+          call.require(info[i] == 0, quoted(call.string("api_name")), " failed for matrix ", i, " of the batch with error ", info[i]);
+        return {};
+      },
+  });
+  ops.add({
+      .schema = "linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor "
+                "singular_values)",
+      .meta = least_squares_meta,
+      .vjp = {{"self, b", least_squares_gradient}},
+      .kernel = least_squares,
+  });
+  ops.add({
+      .schema = "linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = tensor_solve,
+  });
+}
+
+}  // namespace tenon
