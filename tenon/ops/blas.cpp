@@ -43,7 +43,8 @@ void require_product(const MetaCall& m, const TensorMeta& x, const TensorMeta& y
   m.require(x.dtype == y.dtype, "expected equal dtypes, got ", x, " and ", y);
   SymInt k = x.sizes[rank - 1], k2 = y.sizes[rank - 2];
   m.require(!k.is_int() || !k2.is_int() || k == k2, "the inner sizes differ: ", x, " and ", y);
-  m.require(rank == 2 || !x.sizes[0].is_int() || !y.sizes[0].is_int() || x.sizes[0] == y.sizes[0], "the batches differ: ", x, " and ", y);
+  m.require(rank == 2 || !x.sizes[0].is_int() || !y.sizes[0].is_int() || x.sizes[0] == y.sizes[0],
+            "the batches differ: ", x, " and ", y);
 }
 
 // Broadcasts the batch dims of both sides and multiplies them as one batch.
@@ -58,12 +59,13 @@ Tensor multiplied(const Tensor& a, const Tensor& b, const ArgsView& call) {
   if (rb == 1) return squeeze_dim(multiplied(a, unsqueeze(b, 1), call), -1);
   if (ra == 2 && rb == 2) return mm(a, b);
   SymInt m = a.size(-2), k = a.size(-1), n = b.size(-1);
-  if (rb == 2) {   // rows of all batches against one matrix
+  if (rb == 2) {  // rows of all batches against one matrix
     Sizes sizes(std::span<const SymInt>(a.sizes().begin(), ra - 1));
     sizes.push_back(n);
     return view(mm(reshape(a, Sizes{count(Sizes(std::span<const SymInt>(a.sizes().begin(), ra - 1))), k}), b), sizes);
   }
-  Sizes batch_a(std::span<const SymInt>(a.sizes().begin(), ra - 2)), batch_b(std::span<const SymInt>(b.sizes().begin(), rb - 2));
+  Sizes batch_a(std::span<const SymInt>(a.sizes().begin(), ra - 2)),
+      batch_b(std::span<const SymInt>(b.sizes().begin(), rb - 2));
   Sizes batch = broadcast(batch_a, batch_b, call);
   auto spread = [&](const Tensor& x, SymInt rows, SymInt columns) -> Tensor {
     Sizes sizes = batch;
@@ -106,90 +108,97 @@ void require_vector_product(const ArgsView& call, const Tensor& a, const Tensor&
 
 void register_blas(Registry& ops) {
   ops.add(mm, {
-      .schema = "mm(Tensor self, Tensor mat2) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas {
-        require_product(m, m.meta("self"), m.meta("mat2"), 2);
-        return like(m.meta("self"), {m.meta("self").sizes[0], m.meta("mat2").sizes[1]});
-      },
-      .lower = [](Lower& l) { lower_product(l, l["self"], l["mat2"], l.out()); },
-      .vjp = {{"self", [](Vjp& v) { return mm(v.grad(), transposed(v["mat2"])); }},
-              {"mat2", [](Vjp& v) { return mm(transposed(v["self"]), v.grad()); }}},
-  });
-  ops.add(bmm, {
-      .schema = "bmm(Tensor self, Tensor mat2) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas {
-        require_product(m, m.meta("self"), m.meta("mat2"), 3);
-        return like(m.meta("self"), {m.meta("self").sizes[0], m.meta("self").sizes[1], m.meta("mat2").sizes[2]});
-      },
-      .lower = [](Lower& l) { lower_product(l, l["self"], l["mat2"], l.out()); },
-      .vjp = {{"self", [](Vjp& v) { return bmm(v.grad(), transposed(v["mat2"])); }},
-              {"mat2", [](Vjp& v) { return bmm(transposed(v["self"]), v.grad()); }}},
-  });
-  ops.add(addmm, {
-      .schema = "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas {
-        require_product(m, m.meta("mat1"), m.meta("mat2"), 2);
-        Sizes sizes = {m.meta("mat1").sizes[0], m.meta("mat2").sizes[1]};
-        broadcast(sizes, m.meta("self").sizes, m);
-        return like(m.meta("mat1"), sizes);
-      },
-      .lower = [](Lower& l) {   // the product first, in the compute dtype; then one rounding
-        Ref product = l.temporary(computable(l.out().dtype()), Sizes(l.out().sizes()));
-        lower_product(l, l["mat1"], l["mat2"], product);
-        bool plain = l.number("beta") == 1 && l.number("alpha") == 1;
-        l.tensor([&](const Index& i) {
-          loop::Expr p = product.at(i);
-          if (l.number("beta") == 0) return p * l.scalar("alpha", p.type());
-          loop::Expr c = cast(l["self"].broadcast_at(i), p.type());
-          return plain ? c + p : c * l.scalar("beta", p.type()) + p * l.scalar("alpha", p.type());
-        });
-      },
-      .vjp = {{"self", [](Vjp& v) { return scaled(v.grad(), v, "beta"); }},
-              {"mat1", [](Vjp& v) { return scaled(mm(v.grad(), transposed(v["mat2"])), v, "alpha"); }},
-              {"mat2", [](Vjp& v) { return scaled(mm(transposed(v["mat1"]), v.grad()), v, "alpha"); }}},
-  });
+                  .schema = "mm(Tensor self, Tensor mat2) -> Tensor",
+                  .meta = [](MetaCall& m) -> Metas {
+                    require_product(m, m.meta("self"), m.meta("mat2"), 2);
+                    return like(m.meta("self"), {m.meta("self").sizes[0], m.meta("mat2").sizes[1]});
+                  },
+                  .lower = [](Lower& l) { lower_product(l, l["self"], l["mat2"], l.out()); },
+                  .vjp = {{"self", [](Vjp& v) { return mm(v.grad(), transposed(v["mat2"])); }},
+                          {"mat2", [](Vjp& v) { return mm(transposed(v["self"]), v.grad()); }}},
+              });
+  ops.add(
+      bmm,
+      {
+          .schema = "bmm(Tensor self, Tensor mat2) -> Tensor",
+          .meta = [](MetaCall& m) -> Metas {
+            require_product(m, m.meta("self"), m.meta("mat2"), 3);
+            return like(m.meta("self"), {m.meta("self").sizes[0], m.meta("self").sizes[1], m.meta("mat2").sizes[2]});
+          },
+          .lower = [](Lower& l) { lower_product(l, l["self"], l["mat2"], l.out()); },
+          .vjp = {{"self", [](Vjp& v) { return bmm(v.grad(), transposed(v["mat2"])); }},
+                  {"mat2", [](Vjp& v) { return bmm(transposed(v["self"]), v.grad()); }}},
+      });
+  ops.add(addmm,
+          {
+              .schema = "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+              .meta = [](MetaCall& m) -> Metas {
+                require_product(m, m.meta("mat1"), m.meta("mat2"), 2);
+                Sizes sizes = {m.meta("mat1").sizes[0], m.meta("mat2").sizes[1]};
+                broadcast(sizes, m.meta("self").sizes, m);
+                return like(m.meta("mat1"), sizes);
+              },
+              .lower =
+                  [](Lower& l) {  // the product first, in the compute dtype; then one rounding
+                    Ref product = l.temporary(computable(l.out().dtype()), Sizes(l.out().sizes()));
+                    lower_product(l, l["mat1"], l["mat2"], product);
+                    bool plain = l.number("beta") == 1 && l.number("alpha") == 1;
+                    l.tensor([&](const Index& i) {
+                      loop::Expr p = product.at(i);
+                      if (l.number("beta") == 0) return p * l.scalar("alpha", p.type());
+                      loop::Expr c = cast(l["self"].broadcast_at(i), p.type());
+                      return plain ? c + p : c * l.scalar("beta", p.type()) + p * l.scalar("alpha", p.type());
+                    });
+                  },
+              .vjp = {{"self", [](Vjp& v) { return scaled(v.grad(), v, "beta"); }},
+                      {"mat1", [](Vjp& v) { return scaled(mm(v.grad(), transposed(v["mat2"])), v, "alpha"); }},
+                      {"mat2", [](Vjp& v) { return scaled(mm(transposed(v["mat1"]), v.grad()), v, "alpha"); }}},
+          });
   ops.add(matmul, {
-      .schema = "matmul(Tensor self, Tensor other) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) -> Results { return one(multiplied(b["self"], b["other"], b)); },
-  });
+                      .schema = "matmul(Tensor self, Tensor other) -> Tensor",
+                      .kind = OpKind::composite,
+                      .decompose = [](Build& b) -> Results { return one(multiplied(b["self"], b["other"], b)); },
+                  });
   ops.add(linear, {
-      .schema = "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) -> Results {
-        Tensor x = b["input"], w = b["weight"];
-        b.require(w.rank() == 1 || w.rank() == 2, "expected a weight of 1 or 2 dimensions, got ", w.meta());
-        if (w.rank() == 2 && x.rank() >= 2 && b.given("bias")) {
-          Sizes sizes = x.sizes();
-          SymInt k = sizes.back();
-          sizes.back() = w.size(0);
-          Sizes rows(std::span<const SymInt>(x.sizes().begin(), x.rank() - 1));
-          Tensor flat = x.rank() == 2 ? x : reshape(x, Sizes{count(rows), k});
-          Tensor y = addmm(b["bias"], flat, transposed(w));
-          return x.rank() == 2 ? one(y) : view(y, sizes);
-        }
-        Tensor y = multiplied(x, w.rank() == 2 ? transposed(w) : w, b);
-        return one(b.given("bias") ? y + b["bias"] : y);
-      },
-  });
+                      .schema = "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
+                      .kind = OpKind::composite,
+                      .decompose = [](Build& b) -> Results {
+                        Tensor x = b["input"], w = b["weight"];
+                        b.require(w.rank() == 1 || w.rank() == 2, "expected a weight of 1 or 2 dimensions, got ",
+                                  w.meta());
+                        if (w.rank() == 2 && x.rank() >= 2 && b.given("bias")) {
+                          Sizes sizes = x.sizes();
+                          SymInt k = sizes.back();
+                          sizes.back() = w.size(0);
+                          Sizes rows(std::span<const SymInt>(x.sizes().begin(), x.rank() - 1));
+                          Tensor flat = x.rank() == 2 ? x : reshape(x, Sizes{count(rows), k});
+                          Tensor y = addmm(b["bias"], flat, transposed(w));
+                          return x.rank() == 2 ? one(y) : view(y, sizes);
+                        }
+                        Tensor y = multiplied(x, w.rank() == 2 ? transposed(w) : w, b);
+                        return one(b.given("bias") ? y + b["bias"] : y);
+                      },
+                  });
   ops.add({
       .schema = "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
       .kind = OpKind::composite,
-      .decompose = [](Build& b) {
-        Tensor product = bmm(b["batch1"], b["batch2"]);
-        b.require(b["self"].dtype() == product.dtype(), "expected tensors of one dtype, got ", b["self"].meta(), " and ",
-                  product.meta());
-        Sizes sizes = broadcast(b["self"].sizes(), product.sizes(), b);
-        b.require(sizes.size() == 3, "expected self to broadcast to ", product.sizes(), ", got ", b["self"].meta());
-        return one(combined(b, product));
-      },
+      .decompose =
+          [](Build& b) {
+            Tensor product = bmm(b["batch1"], b["batch2"]);
+            b.require(b["self"].dtype() == product.dtype(), "expected tensors of one dtype, got ", b["self"].meta(),
+                      " and ", product.meta());
+            Sizes sizes = broadcast(b["self"].sizes(), product.sizes(), b);
+            b.require(sizes.size() == 3, "expected self to broadcast to ", product.sizes(), ", got ", b["self"].meta());
+            return one(combined(b, product));
+          },
   });
   ops.add({
       .schema = "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
       .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
-            return one(combined(b, sum(bmm(b["batch1"], b["batch2"]), Sizes{0}, false, kw("dtype", b["batch1"].dtype()))));
+            return one(
+                combined(b, sum(bmm(b["batch1"], b["batch2"]), Sizes{0}, false, kw("dtype", b["batch1"].dtype()))));
           },
   });
   ops.add({
@@ -211,29 +220,30 @@ void register_blas(Registry& ops) {
           },
   });
   ops.add(dot, {
-      .schema = "dot(Tensor self, Tensor tensor) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose =
-          [](Build& b) {
-            require_vector_product(b, b["self"], b["tensor"], 1, 1);
-            return view(mm(unsqueeze(b["self"], 0), unsqueeze(b["tensor"], 1)), Sizes{});
-          },
-  });
+                   .schema = "dot(Tensor self, Tensor tensor) -> Tensor",
+                   .kind = OpKind::composite,
+                   .decompose =
+                       [](Build& b) {
+                         require_vector_product(b, b["self"], b["tensor"], 1, 1);
+                         return view(mm(unsqueeze(b["self"], 0), unsqueeze(b["tensor"], 1)), Sizes{});
+                       },
+               });
   ops.add({
       .schema = "vdot(Tensor self, Tensor other) -> Tensor",
       .kind = OpKind::composite,
       .decompose = [](Build& b) { return dot(b["self"], b["other"]); },
   });
   ops.add(outer, {
-      .schema = "outer(Tensor self, Tensor vec2) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose =
-          [](Build& b) {
-            b.require(b["self"].rank() == 1 && b["vec2"].rank() == 1, "expected two tensors of 1 dimension, got ",
-                      b["self"].meta(), " and ", b["vec2"].meta());
-            return mul(unsqueeze(b["self"], 1), b["vec2"]);
-          },
-  });
+                     .schema = "outer(Tensor self, Tensor vec2) -> Tensor",
+                     .kind = OpKind::composite,
+                     .decompose =
+                         [](Build& b) {
+                           b.require(b["self"].rank() == 1 && b["vec2"].rank() == 1,
+                                     "expected two tensors of 1 dimension, got ", b["self"].meta(), " and ",
+                                     b["vec2"].meta());
+                           return mul(unsqueeze(b["self"], 1), b["vec2"]);
+                         },
+                 });
   ops.add({
       .schema = "ger(Tensor self, Tensor vec2) -> Tensor",
       .kind = OpKind::composite,
@@ -254,8 +264,8 @@ void register_blas(Registry& ops) {
       .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
         if (b["self"].rank() == 0 || b["other"].rank() == 0) return mul(b["self"], b["other"]);
-        b.require(agree(b["self"].size(-1), b["other"].size(-1)), "the last dimensions differ: ", b["self"].meta(), " and ",
-                  b["other"].meta());
+        b.require(agree(b["self"].size(-1), b["other"].size(-1)), "the last dimensions differ: ", b["self"].meta(),
+                  " and ", b["other"].meta());
         return tensordot(b["self"], b["other"], Sizes{-1}, Sizes{-1});
       },
   });

@@ -49,7 +49,8 @@ Expr norm_gradient(Lower& l, Expr difference, Expr grad, Expr distance, double p
   if (p == 2) return loop::select(apart, grad * difference / distance, zero);
   if (p < 1) apart = apart && difference != 0;
   Expr scaled = grad / loop::pow(distance, p - 1);
-  return loop::select(apart, p < 2 ? sign * loop::pow(size, p - 1) * scaled : difference * loop::pow(size, p - 2) * scaled, zero);
+  return loop::select(
+      apart, p < 2 ? sign * loop::pow(size, p - 1) * scaled : difference * loop::pow(size, p - 2) * scaled, zero);
 }
 
 Sizes batch_of(const TensorMeta& x) { return Sizes(std::span<const SymInt>(x.sizes.begin(), x.rank() - 2)); }
@@ -76,8 +77,9 @@ Metas cdist_backward_meta(MetaCall& m) {
   Sizes sizes = two_sets(m, m.number("p")), pairs = sizes;
   pairs.push_back(x.sizes[x.rank() - 2]);
   pairs.push_back(y.sizes[y.rank() - 2]);
-  m.require(g.sizes == pairs && m.meta("cdist").sizes == pairs && g.dtype == x.dtype && m.meta("cdist").dtype == x.dtype,
-            "expected gradients and distances ", make_meta(x.dtype, pairs), ", got ", g, " and ", m.meta("cdist"));
+  m.require(
+      g.sizes == pairs && m.meta("cdist").sizes == pairs && g.dtype == x.dtype && m.meta("cdist").dtype == x.dtype,
+      "expected gradients and distances ", make_meta(x.dtype, pairs), ", got ", g, " and ", m.meta("cdist"));
   if (is_empty(pairs) || x.sizes.back() == SymInt(0)) return like(x, x.sizes);
   sizes.push_back(x.sizes[x.rank() - 2]);
   sizes.push_back(x.sizes.back());
@@ -150,8 +152,8 @@ void register_distance(Registry& ops) {
       .schema = "cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor",
       .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        b.require(b["x1"].rank() >= 2 && b["x2"].rank() >= 2, "expected tensors of at least 2 dimensions, got ", b["x1"].meta(),
-                  " and ", b["x2"].meta());
+        b.require(b["x1"].rank() >= 2 && b["x2"].rank() >= 2, "expected tensors of at least 2 dimensions, got ",
+                  b["x1"].meta(), " and ", b["x2"].meta());
         b.require(is_floating(b["x1"].dtype()) && is_floating(b["x2"].dtype()), "expected floating point tensors, got ",
                   b["x1"].meta(), " and ", b["x2"].meta());
         b.require(b["x1"].size(-1) == b["x2"].size(-1), "the sizes of the points differ: ", b["x1"].meta(), " and ",
@@ -160,71 +162,85 @@ void register_distance(Registry& ops) {
         return cdist_forward(b["x1"], b["x2"], b.arg("p"), b.arg("compute_mode"));
       },
   });
-  ops.add(cdist_forward, {
-      .schema = "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas {
-        int64_t mode = m.given("compute_mode") ? m.constant("compute_mode") : 0;
-        m.require(mode >= 0 && mode <= 2, "compute_mode: expected 0, 1 or 2, got ", mode);
-        Sizes sizes = two_sets(m, m.number("p"));
-        sizes.push_back(m.meta("x1").sizes[m.meta("x1").rank() - 2]);
-        sizes.push_back(m.meta("x2").sizes[m.meta("x2").rank() - 2]);
-        return like(m.meta("x1"), sizes);
-      },
-      .lower = [](Lower& l) {
-        Ref x = l["x1"], y = l["x2"];
-        Compute type = loop::compute_of(x.dtype());
-        SymInt width = x.sizes().back();
-        l.tensor([&](const Index& i) {
-          size_t last = i.size() - 1;
-          return norm(l, width, l.number("p"), type, [&](Expr d) {
-            return x.broadcast_at(i.with(last, d)) - y.broadcast_at(i.without(last - 1).inserted(last, d));
+  ops.add(
+      cdist_forward,
+      {
+          .schema = "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",
+          .meta = [](MetaCall& m) -> Metas {
+            int64_t mode = m.given("compute_mode") ? m.constant("compute_mode") : 0;
+            m.require(mode >= 0 && mode <= 2, "compute_mode: expected 0, 1 or 2, got ", mode);
+            Sizes sizes = two_sets(m, m.number("p"));
+            sizes.push_back(m.meta("x1").sizes[m.meta("x1").rank() - 2]);
+            sizes.push_back(m.meta("x2").sizes[m.meta("x2").rank() - 2]);
+            return like(m.meta("x1"), sizes);
+          },
+          .lower =
+              [](Lower& l) {
+                Ref x = l["x1"], y = l["x2"];
+                Compute type = loop::compute_of(x.dtype());
+                SymInt width = x.sizes().back();
+                l.tensor([&](const Index& i) {
+                  size_t last = i.size() - 1;
+                  return norm(l, width, l.number("p"), type, [&](Expr d) {
+                    return x.broadcast_at(i.with(last, d)) - y.broadcast_at(i.without(last - 1).inserted(last, d));
+                  });
+                });
+              },
+          .vjp = {{"x1",
+                   [](Vjp& v) { return cdist_backward(contiguous(v.grad()), v["x1"], v["x2"], v.arg("p"), v.out()); }},
+                  {"x2",
+                   [](Vjp& v) {
+                     return cdist_backward(transposed_copy(v.grad()), v["x2"], v["x1"], v.arg("p"),
+                                           transposed_copy(v.out()));
+                   }}},
+      });
+  ops.add(cdist_backward,
+          {
+              .schema = "_cdist_backward(Tensor grad_output, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor",
+              .meta = cdist_backward_meta,
+              .lower = lower_cdist_backward,
           });
-        });
-      },
-      .vjp = {{"x1", [](Vjp& v) { return cdist_backward(contiguous(v.grad()), v["x1"], v["x2"], v.arg("p"), v.out()); }},
-              {"x2", [](Vjp& v) { return cdist_backward(transposed_copy(v.grad()), v["x2"], v["x1"], v.arg("p"), transposed_copy(v.out())); }}},
-  });
-  ops.add(cdist_backward, {
-      .schema = "_cdist_backward(Tensor grad_output, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor",
-      .meta = cdist_backward_meta,
-      .lower = lower_cdist_backward,
-  });
   ops.add({
       .schema = "_euclidean_dist(Tensor x1, Tensor x2) -> Tensor",
       .kind = OpKind::composite,
-      .decompose = [](Build& b) -> Results {   // |x - y|² = -2 x·y + |x|² + |y|², as one product
+      .decompose = [](Build& b) -> Results {  // |x - y|² = -2 x·y + |x|² + |y|², as one product
         two_sets(b, 2);
         Tensor x = b["x1"], y = b["x2"], xx = squares(x), yy = squares(y);
-        Tensor left = cat(std::vector<Tensor>{x * -2.0, xx, ones_like(xx)}, -1), right = cat(std::vector<Tensor>{y, ones_like(yy), yy}, -1);
+        Tensor left = cat(std::vector<Tensor>{x * -2.0, xx, ones_like(xx)}, -1),
+               right = cat(std::vector<Tensor>{y, ones_like(yy), yy}, -1);
         return sqrt(clamp_min(matmul(left, transpose(right, -2, -1)), 0.0));
       },
-      .vjp = {{"x1, x2", [](Vjp& v) -> Grads {
-        Tensor ratio = where(eq(v.out(), 0.0), 0.0, v.grad() / v.out()), back = transpose(ratio, -2, -1);
-        return {v["x1"] * sum(ratio, Sizes{-1}, true) - matmul(ratio, v["x2"]),
-                v["x2"] * sum(back, Sizes{-1}, true) - matmul(back, v["x1"])};
-      }}},
+      .vjp = {{"x1, x2",
+               [](Vjp& v) -> Grads {
+                 Tensor ratio = where(eq(v.out(), 0.0), 0.0, v.grad() / v.out()), back = transpose(ratio, -2, -1);
+                 return {v["x1"] * sum(ratio, Sizes{-1}, true) - matmul(ratio, v["x2"]),
+                         v["x2"] * sum(back, Sizes{-1}, true) - matmul(back, v["x1"])};
+               }}},
   });
-  ops.add(pdist_forward, {
-      .schema = "_pdist_forward(Tensor self, float p=2.) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas {
-        require_points(m);
-        return like(m.meta("self"), {pairs_of(m.meta("self").sizes[0])});
-      },
-      .lower = lower_pdist,
-      .vjp = {{"self", [](Vjp& v) { return pdist_backward(v.grad(), v["self"], v.arg("p"), v.out()); }}},
-  });
-  ops.add(pdist_backward, {
-      .schema = "_pdist_backward(Tensor grad_output, Tensor self, float p, Tensor pdist) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta &g = m.meta("grad_output"), &x = m.meta("self");
-        require_points(m);
-        TensorMeta pairs = make_meta(x.dtype, {pairs_of(x.sizes[0])});
-        m.require(g.sizes == pairs.sizes && m.meta("pdist").sizes == pairs.sizes && g.dtype == x.dtype && m.meta("pdist").dtype == x.dtype,
-                  "expected gradients and distances ", pairs, ", got ", g, " and ", m.meta("pdist"));
-        return like(x, x.sizes);
-      },
-      .lower = lower_pdist_backward,
-  });
+  ops.add(pdist_forward,
+          {
+              .schema = "_pdist_forward(Tensor self, float p=2.) -> Tensor",
+              .meta = [](MetaCall& m) -> Metas {
+                require_points(m);
+                return like(m.meta("self"), {pairs_of(m.meta("self").sizes[0])});
+              },
+              .lower = lower_pdist,
+              .vjp = {{"self", [](Vjp& v) { return pdist_backward(v.grad(), v["self"], v.arg("p"), v.out()); }}},
+          });
+  ops.add(pdist_backward,
+          {
+              .schema = "_pdist_backward(Tensor grad_output, Tensor self, float p, Tensor pdist) -> Tensor",
+              .meta = [](MetaCall& m) -> Metas {
+                const TensorMeta &g = m.meta("grad_output"), &x = m.meta("self");
+                require_points(m);
+                TensorMeta pairs = make_meta(x.dtype, {pairs_of(x.sizes[0])});
+                m.require(g.sizes == pairs.sizes && m.meta("pdist").sizes == pairs.sizes && g.dtype == x.dtype &&
+                              m.meta("pdist").dtype == x.dtype,
+                          "expected gradients and distances ", pairs, ", got ", g, " and ", m.meta("pdist"));
+                return like(x, x.sizes);
+              },
+              .lower = lower_pdist_backward,
+          });
   ops.add({
       .schema = "pdist(Tensor self, float p=2.) -> Tensor",
       .kind = OpKind::composite,

@@ -307,16 +307,16 @@ Results kron(Build& b) {
 
 void register_einsum(Registry& ops) {
   ops.add(tensordot, {
-      .schema = "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = tensordotted,
-  });
+                         .schema = "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
+                         .kind = OpKind::composite,
+                         .decompose = tensordotted,
+                     });
   ops.add(einsum, {
-      .schema = "einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor",
-      .kind = OpKind::composite,
-      .traits = {.may_alias = true},
-      .decompose = contract_all,
-  });
+                      .schema = "einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor",
+                      .kind = OpKind::composite,
+                      .traits = {.may_alias = true},
+                      .decompose = contract_all,
+                  });
   ops.add({
       .schema = "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
       .kind = OpKind::composite,
@@ -340,8 +340,9 @@ void register_einsum(Registry& ops) {
           },
   });
   ops.add({
-      .schema = "_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, "
-                "int unroll_dim=1) -> Tensor",
+      .schema =
+          "_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, "
+          "int unroll_dim=1) -> Tensor",
       .kind = OpKind::composite,
       .decompose =
           [](Build& b) {  // the product of three tensors with dimensions inserted, summed over some

@@ -54,14 +54,15 @@ DType counted_dtype(const ArgsView& m) {
   m.require(!least.is_int() || least.as_int() >= 0, "minlength: expected a number that is not negative, got ", least);
   if (!m.given("weights")) return DType::i64;
   SymInt a = x.sizes[0], b = m.meta("weights").rank() == 1 ? m.meta("weights").sizes[0] : SymInt(-1);
-  m.require(m.meta("weights").rank() == 1 && (a == b || !a.is_int() || !b.is_int()), "weights: expected one for each of ", x, ", got ", m.meta("weights"));
+  m.require(m.meta("weights").rank() == 1 && (a == b || !a.is_int() || !b.is_int()),
+            "weights: expected one for each of ", x, ", got ", m.meta("weights"));
   if (a == SymInt(0)) return DType::i64;
   return m.meta("weights").dtype == DType::f32 ? DType::f32 : DType::f64;
 }
 
 template <class T>
 Tensor totals(DType dtype, SymInt bins, const std::vector<int64_t>& places, const std::vector<T>& weights) {
-  Tensor fits = Tensor::empty(dtype, {bins});   // refuses more than there can be
+  Tensor fits = Tensor::empty(dtype, {bins});  // refuses more than there can be
   std::vector<T> sums(static_cast<size_t>(bins.as_int()));
   for (size_t i = 0; i < places.size(); ++i) sums[static_cast<size_t>(places[i])] += weights.empty() ? 1 : weights[i];
   return made(fits.meta(), sums);
@@ -83,8 +84,8 @@ CallResults count_numbers(ArgsView& call) {
 enum class Point { element, row };
 
 struct Points {
-  Tensor x;   // [n, d]
-  std::vector<double> weights;   // empty: 1 each
+  Tensor x;                     // [n, d]
+  std::vector<double> weights;  // empty: 1 each
 };
 
 size_t dims_of(const ArgsView& m, Point point) {
@@ -124,7 +125,9 @@ Sizes bins_of(const ArgsView& m, size_t dims) {
 
 Points points_of(const ArgsView& call, Point point, size_t dims) {
   Points out;
-  SymInt n = point == Point::element ? call["self"].numel() : sym::floor_div(call["self"].numel(), larger(SymInt(static_cast<int64_t>(dims)), 1));
+  SymInt n = point == Point::element
+                 ? call["self"].numel()
+                 : sym::floor_div(call["self"].numel(), larger(SymInt(static_cast<int64_t>(dims)), 1));
   out.x = reshape(call["self"], Sizes{n, SymInt(static_cast<int64_t>(dims))});
   if (call.given("weight")) out.weights = elements<double>(call["weight"]);
   return out;
@@ -234,11 +237,14 @@ CallResults even(ArgsView& call, Point point, Part part) {
 // Edges given as tensors.
 std::vector<Tensor> given_edges(const ArgsView& m, Point point) {
   size_t dims = dims_of(m, point);
-  std::vector<Tensor> edges = m.op.schema.args[m.index("bins")].type.list ? m.tensors("bins") : std::vector<Tensor>{m["bins"]};
+  std::vector<Tensor> edges =
+      m.op.schema.args[m.index("bins")].type.list ? m.tensors("bins") : std::vector<Tensor>{m["bins"]};
   m.require(edges.size() == dims, "bins: expected ", dims, " tensors, got ", edges.size());
   for (const Tensor& e : edges)
-    m.require(e && e.rank() == 1 && e.dtype() == m.meta("self").dtype && (!e.size(0).is_int() || e.size(0).as_int() >= 2),
-              "bins: expected at least 2 edges of dtype ", m.meta("self").dtype, " in 1 dimension, got ", e ? text(e.meta()) : "none");
+    m.require(
+        e && e.rank() == 1 && e.dtype() == m.meta("self").dtype && (!e.size(0).is_int() || e.size(0).as_int() >= 2),
+        "bins: expected at least 2 edges of dtype ", m.meta("self").dtype, " in 1 dimension, got ",
+        e ? text(e.meta()) : "none");
   return edges;
 }
 
@@ -268,53 +274,63 @@ void register_histogram(Registry& ops) {
         m.require(is_floating(m.meta("self").dtype), "expected a floating point tensor, got ", m.meta("self"),
                   "; convert it first");
         m.require(m.constant("bins") > 0, "bins: expected a positive number, got ", m.constant("bins"));
-        m.require(m.number("min") <= m.number("max"), "max must not be less than min, got ", m.number("max"), " and ", m.number("min"));
+        m.require(m.number("min") <= m.number("max"), "max must not be less than min, got ", m.number("max"), " and ",
+                  m.number("min"));
         return like(m.meta("self"), {m.integer("bins")});
       },
       .lower = lower_histc,
-      .vjp = no_gradient(),   // counts do not follow elements
+      .vjp = no_gradient(),  // counts do not follow elements
   });
   ops.add({
       .schema = "bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
         DType dtype = counted_dtype(m);
-        return like(m.meta("self"), {m.meta("self").sizes[0] == SymInt(0) ? m.integer("minlength") : data_dependent_size()}, dtype);
+        return like(m.meta("self"),
+                    {m.meta("self").sizes[0] == SymInt(0) ? m.integer("minlength") : data_dependent_size()}, dtype);
       },
       .kernel = count_numbers,
   });
   ops.add({
-      .schema = "histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",
+      .schema = "histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool "
+                "density=False) -> (Tensor hist, Tensor bin_edges)",
       .meta = [](MetaCall& m) { return even_meta(m, Point::element, Part::both); },
       .kernel = [](ArgsView& call) { return even(call, Point::element, Part::both); },
   });
   ops.add({
-      .schema = "histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",
+      .schema = "histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> "
+                "(Tensor hist, Tensor bin_edges)",
       .meta = [](MetaCall& m) { return given_meta(m, Point::element, Part::both); },
       .kernel = [](ArgsView& call) { return by_edges(call, Point::element, Part::both); },
   });
   ops.add({
-      .schema = "_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool density=False) -> Tensor[]",
+      .schema = "_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool "
+                "density=False) -> Tensor[]",
       .meta = [](MetaCall& m) { return even_meta(m, Point::row, Part::edges); },
       .kernel = [](ArgsView& call) { return even(call, Point::row, Part::edges); },
   });
   ops.add({
-      .schema = "_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool density=False) -> Tensor",
+      .schema = "_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool "
+                "density=False) -> Tensor",
       .meta = [](MetaCall& m) { return even_meta(m, Point::row, Part::counts); },
       .kernel = [](ArgsView& call) { return even(call, Point::row, Part::counts); },
   });
   ops.add({
-      .schema = "_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, Tensor? weight=None, bool density=False) -> Tensor",
+      .schema = "_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, Tensor? weight=None, bool density=False) "
+                "-> Tensor",
       .meta = [](MetaCall& m) { return given_meta(m, Point::row, Part::counts); },
       .kernel = [](ArgsView& call) { return by_edges(call, Point::row, Part::counts); },
   });
   ops.add(histogramdd, {
-      .schema = "histogramdd(Tensor self, int[] bins, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor[] bin_edges)",
-      .meta = [](MetaCall& m) { return even_meta(m, Point::row, Part::both_listed); },
-      .kernel = [](ArgsView& call) { return even(call, Point::row, Part::both_listed); },
-  });
-  ops.overload(histogramdd, {"histogramdd.int_bins(Tensor self, int bins, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor[] bin_edges)"});
+                           .schema = "histogramdd(Tensor self, int[] bins, float[]? range=None, Tensor? weight=None, "
+                                     "bool density=False) -> (Tensor hist, Tensor[] bin_edges)",
+                           .meta = [](MetaCall& m) { return even_meta(m, Point::row, Part::both_listed); },
+                           .kernel = [](ArgsView& call) { return even(call, Point::row, Part::both_listed); },
+                       });
+  ops.overload(histogramdd, {"histogramdd.int_bins(Tensor self, int bins, float[]? range=None, Tensor? weight=None, "
+                             "bool density=False) -> (Tensor hist, Tensor[] bin_edges)"});
   ops.add({
-      .schema = "histogramdd.TensorList_bins(Tensor self, Tensor[] bins, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor[] bin_edges)",
+      .schema = "histogramdd.TensorList_bins(Tensor self, Tensor[] bins, float[]? range=None, Tensor? weight=None, "
+                "bool density=False) -> (Tensor hist, Tensor[] bin_edges)",
       .traits = {.may_alias = true},
       .meta = [](MetaCall& m) { return given_meta(m, Point::row, Part::both_listed); },
       .kernel = [](ArgsView& call) { return by_edges(call, Point::row, Part::both_listed); },

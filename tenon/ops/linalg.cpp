@@ -20,7 +20,9 @@ Matrices::Matrices(const Tensor& x, const Sizes& batch_sizes) {
   values = elements<double>(expand(x, joined(batch_sizes, {x.size(-2), x.size(-1)})));
 }
 
-Sizes batch_of(const Sizes& sizes, size_t drop) { return Sizes(std::span<const SymInt>(sizes.begin(), sizes.size() - drop)); }
+Sizes batch_of(const Sizes& sizes, size_t drop) {
+  return Sizes(std::span<const SymInt>(sizes.begin(), sizes.size() - drop));
+}
 
 Sizes joined(Sizes batch, std::initializer_list<SymInt> rest) {
   for (SymInt s : rest) batch.push_back(s);
@@ -43,7 +45,8 @@ bool differ(SymInt a, SymInt b) { return a.is_int() && b.is_int() && a != b; }
 void require_matrix(const ArgsView& m, Slot arg, bool square) {
   const TensorMeta& a = m.meta(arg);
   const std::string& name = m.op.schema.args[m.index(arg)].name;
-  m.require(a.rank() >= 2 && (a.dtype == DType::f32 || a.dtype == DType::f64), name, ": expected matrices of f32 or f64, got ", a);
+  m.require(a.rank() >= 2 && (a.dtype == DType::f32 || a.dtype == DType::f64), name,
+            ": expected matrices of f32 or f64, got ", a);
   if (square) m.require(!differ(columns_of(a), rows_of(a)), name, ": expected square matrices, got ", a);
 }
 
@@ -51,9 +54,12 @@ Tensor unit_matrix(const Tensor& like, SymInt rows, SymInt columns) {
   return eye(rows, columns, kw("dtype", like.dtype()), kw("device", like.meta().device));
 }
 
-Tensor column_major_copy(const Tensor& x) { return transposed(clone(transposed(x), kw("memory_format", MemoryFormat::contiguous))); }
+Tensor column_major_copy(const Tensor& x) {
+  return transposed(clone(transposed(x), kw("memory_format", MemoryFormat::contiguous)));
+}
 
-CallArg info_of(const ArgsView& call, const TensorMeta& meta, const std::vector<int64_t>& info, bool check, const char* trouble) {
+CallArg info_of(const ArgsView& call, const TensorMeta& meta, const std::vector<int64_t>& info, bool check,
+                const char* trouble) {
   for (size_t i = 0; check && i < info.size(); ++i) call.require(info[i] == 0, "matrix ", i, trouble, info[i]);
   return CallArg(made(meta, info));
 }
@@ -76,7 +82,7 @@ SvdFactors::SvdFactors(const ArgsView& call, Matrices a)
 
 Tensor Tolerance::bound(const Tensor& a, const Tensor& largest) const {
   SymInt m = a.size(-2), n = a.size(-1);
-  auto broadcastable = [&](const CallArg& arg) -> Tensor {   // a number, or one for each matrix
+  auto broadcastable = [&](const CallArg& arg) -> Tensor {  // a number, or one for each matrix
     if (auto* t = arg.get<Tensor>()) return to(t->rank() ? unsqueeze(*t, -1) : *t, a.dtype());
     double value = 0;
     if (auto* x = arg.get<double>()) value = *x;
@@ -86,7 +92,9 @@ Tensor Tolerance::bound(const Tensor& a, const Tensor& largest) const {
   auto absent = [](const CallArg& arg) { return arg.is_none() || (arg.is<Tensor>() && !*arg.get<Tensor>()); };
   Tensor absolute = broadcastable(atol), relative;
   if (!absent(rtol)) relative = broadcastable(rtol);
-  else relative = where(gt(absolute, 0.0), 0.0, to(mul(full(Sizes{}, epsilon_of(a.dtype()), kw("dtype", DType::f64)), larger(m, n)), a.dtype()));
+  else
+    relative = where(gt(absolute, 0.0), 0.0,
+                     to(mul(full(Sizes{}, epsilon_of(a.dtype()), kw("dtype", DType::f64)), larger(m, n)), a.dtype()));
   return maximum(absolute, relative * largest);
 }
 

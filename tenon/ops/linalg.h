@@ -37,8 +37,8 @@ struct SvdFactors {
   SvdFactors(const ArgsView& call, Matrices a);
 };
 
-/// What a factorization says of each matrix, 0 where all is well. A call that checks errors refuses others: "matrix 1 is
-/// singular: no pivot in column 2".
+/// What a factorization says of each matrix, 0 where all is well. A call that checks errors refuses others: "matrix 1
+/// is singular: no pivot in column 2".
 CallArg info_of(const ArgsView& call, const TensorMeta& meta, const std::vector<int64_t>& info, bool check,
                 const char* trouble);
 inline constexpr const char* is_singular = " is singular: no pivot in column ";

@@ -38,8 +38,8 @@ Tensor cholesky_gradient(const Tensor& grad, const Tensor& factor, bool upper) {
 
 // With both factors of A = L Lᵀ, or Uᵀ U.
 Results solved_by_cholesky(const ArgsView& b, const Tensor& right, const Tensor& factor, bool upper) {
-  b.require(factor.rank() >= 2 && right.rank() >= 2 && !differ(factor.size(-1), right.size(-2)), "expected matrices that fit, got ", right.meta(),
-            " and ", factor.meta());
+  b.require(factor.rank() >= 2 && right.rank() >= 2 && !differ(factor.size(-1), right.size(-2)),
+            "expected matrices that fit, got ", right.meta(), " and ", factor.meta());
   Tensor l = upper ? transposed(factor) : factor, u = upper ? factor : transposed(factor);
   Tensor half = linalg_solve_triangular(l, right, kw("upper", false));
   return linalg_solve_triangular(u, half, kw("upper", true));
@@ -52,29 +52,38 @@ Tensor factor_gradient(const Tensor& of_product, const Tensor& factor, bool uppe
 }  // namespace
 
 void register_linalg_cholesky(Registry& ops) {
-  ops.add(cholesky_ex, {
-      .schema = "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
-      .meta = [](MetaCall& m) -> Metas {
-        require_matrix(m, "self", true);
-        return {matrix_meta(m.meta("self"), m.meta("self").sizes), like(m.meta("self"), batch_of(m.meta("self").sizes), DType::i32)};
-      },
-      .vjp = {{"self", [](Vjp& v) { return cholesky_gradient(v.grad(), v.out(), v.flag("upper")); }}},
-      .kernel = factor_cholesky,
-  });
+  ops.add(cholesky_ex,
+          {
+              .schema = "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, "
+                        "Tensor info)",
+              .meta = [](MetaCall& m) -> Metas {
+                require_matrix(m, "self", true);
+                return {matrix_meta(m.meta("self"), m.meta("self").sizes),
+                        like(m.meta("self"), batch_of(m.meta("self").sizes), DType::i32)};
+              },
+              .vjp = {{"self", [](Vjp& v) { return cholesky_gradient(v.grad(), v.out(), v.flag("upper")); }}},
+              .kernel = factor_cholesky,
+          });
   ops.add({
       .schema = "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor",
       .kind = OpKind::composite,
-      .decompose = [](Build& b) { return one(cholesky_ex(b["self"], kw("upper", b.arg("upper")), kw("check_errors", true))[0]); },
+      .decompose =
+          [](Build& b) {
+            return one(cholesky_ex(b["self"], kw("upper", b.arg("upper")), kw("check_errors", true))[0]);
+          },
   });
-  ops.add(cholesky_solve, {
-      .schema = "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return solved_by_cholesky(b, b["self"], b["input2"], b.flag("upper")); },
-      .vjp = {{"self, input2", [](Vjp& v) -> Grads {   // of the factor: not only of its triangle, as in PyTorch
-        Tensor b = cholesky_solve(v.grad(), v["input2"], v.arg("upper")), both = matmul(b, transposed(v.out()));
-        return {b, factor_gradient(both + transposed(both), v["input2"], v.flag("upper"))};
-      }}},
-  });
+  ops.add(cholesky_solve,
+          {
+              .schema = "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
+              .kind = OpKind::composite,
+              .decompose = [](Build& b) { return solved_by_cholesky(b, b["self"], b["input2"], b.flag("upper")); },
+              .vjp = {{"self, input2",
+                       [](Vjp& v) -> Grads {  // of the factor: not only of its triangle, as in PyTorch
+                         Tensor b = cholesky_solve(v.grad(), v["input2"], v.arg("upper")),
+                                both = matmul(b, transposed(v.out()));
+                         return {b, factor_gradient(both + transposed(both), v["input2"], v.flag("upper"))};
+                       }}},
+          });
   ops.add({
       .schema = "_cholesky_solve_helper(Tensor self, Tensor A, bool upper) -> Tensor",
       .kind = OpKind::composite,
@@ -83,14 +92,17 @@ void register_linalg_cholesky(Registry& ops) {
   ops.add({
       .schema = "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
       .kind = OpKind::composite,
-      .decompose = [](Build& b) {
-        require_matrix(b, "self", true);
-        return solved_by_cholesky(b, unit_matrix(b["self"], b["self"].size(-1), b["self"].size(-1)), b["self"], b.flag("upper"));
-      },
-      .vjp = {{"self", [](Vjp& v) {
-        Tensor g = v.grad(), x = v.out();
-        return factor_gradient(matmul(x, matmul(g + transposed(g), x)), v["self"], v.flag("upper"));
-      }}},
+      .decompose =
+          [](Build& b) {
+            require_matrix(b, "self", true);
+            return solved_by_cholesky(b, unit_matrix(b["self"], b["self"].size(-1), b["self"].size(-1)), b["self"],
+                                      b.flag("upper"));
+          },
+      .vjp = {{"self",
+               [](Vjp& v) {
+                 Tensor g = v.grad(), x = v.out();
+                 return factor_gradient(matmul(x, matmul(g + transposed(g), x)), v["self"], v.flag("upper"));
+               }}},
   });
 }
 

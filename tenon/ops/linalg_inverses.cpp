@@ -70,18 +70,21 @@ Results tensor_inverse(Build& b) {
 }  // namespace
 
 void register_linalg_inverses(Registry& ops) {
-  ops.add(linalg_inv_ex, {
-      .schema = "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
-      .meta = [](MetaCall& m) -> Metas {
-        require_matrix(m, "A", true);
-        return {matrix_meta(m.meta("A"), m.meta("A").sizes), like(m.meta("A"), batch_of(m.meta("A").sizes), DType::i32)};
-      },
-      .vjp = {{"A", [](Vjp& v) {
-        Tensor back = transposed(v.out());
-        return neg(matmul(back, matmul(v.grad(), back)));
-      }}},
-      .kernel = invert,
-  });
+  ops.add(linalg_inv_ex,
+          {
+              .schema = "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
+              .meta = [](MetaCall& m) -> Metas {
+                require_matrix(m, "A", true);
+                return {matrix_meta(m.meta("A"), m.meta("A").sizes),
+                        like(m.meta("A"), batch_of(m.meta("A").sizes), DType::i32)};
+              },
+              .vjp = {{"A",
+                       [](Vjp& v) {
+                         Tensor back = transposed(v.out());
+                         return neg(matmul(back, matmul(v.grad(), back)));
+                       }}},
+              .kernel = invert,
+          });
   ops.add({
       .schema = "linalg_inv(Tensor A) -> Tensor",
       .kind = OpKind::composite,
@@ -93,23 +96,34 @@ void register_linalg_inverses(Registry& ops) {
       .decompose = [](Build& b) { return checked_inverse(b["self"]); },
   });
   ops.add(linalg_pinv, {
-      .schema = "linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return pseudo_inverse(b, {b.arg("atol"), b.arg("rtol")}, b.flag("hermitian")); },
-      .vjp = {{"self", [](Vjp& v) { return pinv_gradient(v.grad(), v.out(), v["self"]); }}},
-  });
-  ops.overload(linalg_pinv, {"linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor"});
+                           .schema = "linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? "
+                                     "rtol=None, bool hermitian=False) -> Tensor",
+                           .kind = OpKind::composite,
+                           .decompose =
+                               [](Build& b) {
+                                 return pseudo_inverse(b, {b.arg("atol"), b.arg("rtol")}, b.flag("hermitian"));
+                               },
+                           .vjp = {{"self", [](Vjp& v) { return pinv_gradient(v.grad(), v.out(), v["self"]); }}},
+                       });
+  ops.overload(linalg_pinv, {"linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool "
+                             "hermitian=False) -> Tensor"});
   ops.add(pinv_rcond, {
-      .schema = "linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return pseudo_inverse(b, {0.0, b.arg("rcond")}, b.flag("hermitian")); },
-      .vjp = {{"self", [](Vjp& v) { return pinv_gradient(v.grad(), v.out(), v["self"]); }}},
-  });
+                          .schema = "linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor",
+                          .kind = OpKind::composite,
+                          .decompose =
+                              [](Build& b) {
+                                return pseudo_inverse(b, {0.0, b.arg("rcond")}, b.flag("hermitian"));
+                              },
+                          .vjp = {{"self", [](Vjp& v) { return pinv_gradient(v.grad(), v.out(), v["self"]); }}},
+                      });
   ops.overload(pinv_rcond, {"linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor"});
   ops.add({
       .schema = "pinverse(Tensor self, float rcond=1.0000000000000001e-15) -> Tensor",
       .kind = OpKind::composite,
-      .decompose = [](Build& b) { return pseudo_inverse(b, {0.0, b.arg("rcond")}, false); },
+      .decompose =
+          [](Build& b) {
+            return pseudo_inverse(b, {0.0, b.arg("rcond")}, false);
+          },
       .vjp = {{"self", [](Vjp& v) { return pinv_gradient(v.grad(), v.out(), v["self"]); }}},
   });
   ops.add({

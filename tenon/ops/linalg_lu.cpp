@@ -44,7 +44,8 @@ Metas unpacked_meta(const TensorMeta& a, bool data, bool pivots) {
 }
 
 // P, L and U of what factor_lu leaves.
-CallResults unpacked(const ArgsView& call, const std::vector<TensorMeta>& metas, Matrices& lu, const std::vector<int64_t>& pivots, bool data, bool permutation) {
+CallResults unpacked(const ArgsView& call, const std::vector<TensorMeta>& metas, Matrices& lu,
+                     const std::vector<int64_t>& pivots, bool data, bool permutation) {
   int64_t m = lu.rows, n = lu.columns, k = std::min(m, n);
   Matrices p(lu.batch, m, m), l(lu.batch, m, k), u(lu.batch, k, n);
   for (int64_t b = 0; b < lu.batch; ++b) {
@@ -61,7 +62,9 @@ CallResults unpacked(const ArgsView& call, const std::vector<TensorMeta>& metas,
       for (int64_t j = i; j < n && i < k; ++j) u[b][i * n + j] = lu[b][i * n + j];
     }
   }
-  auto part = [](bool wanted, const TensorMeta& meta, const Matrices& values) { return CallArg(wanted ? values.tensor(meta) : Tensor::empty(meta)); };
+  auto part = [](bool wanted, const TensorMeta& meta, const Matrices& values) {
+    return CallArg(wanted ? values.tensor(meta) : Tensor::empty(meta));
+  };
   return {part(permutation, metas[0], p), part(data, metas[1], l), part(data, metas[2], u)};
 }
 
@@ -76,12 +79,17 @@ Tensor lu_gradient(const Tensor& p, const Tensor& l, const Tensor& u, Tensor of_
   auto behind = [&](const Tensor& x) -> Tensor { return narrow(x, -1, k, n - k); };
   bool wide = !(n == k), tall = !(m == k);
   Tensor l1 = tall ? top(l) : l, u1 = wide ? front(u) : u;
-  Tensor lower = matmul(transposed(l1), tall ? top(of_l) : of_l), upper = matmul(wide ? front(of_u) : of_u, transposed(u1));
+  Tensor lower = matmul(transposed(l1), tall ? top(of_l) : of_l),
+         upper = matmul(wide ? front(of_u) : of_u, transposed(u1));
   if (wide) lower = lower - matmul(behind(of_u), transposed(behind(u)));
   if (tall) upper = upper - matmul(transposed(below(l)), below(of_l));
   Tensor phi = tril(lower, -1) + triu(upper);
-  auto through_u = [&](const Tensor& x) { return linalg_solve_triangular(transposed(u1), x, kw("upper", false), kw("left", false)); };
-  auto through_l = [&](const Tensor& x) { return linalg_solve_triangular(transposed(l1), x, kw("upper", true), kw("unitriangular", true)); };
+  auto through_u = [&](const Tensor& x) {
+    return linalg_solve_triangular(transposed(u1), x, kw("upper", false), kw("left", false));
+  };
+  auto through_l = [&](const Tensor& x) {
+    return linalg_solve_triangular(transposed(l1), x, kw("upper", true), kw("unitriangular", true));
+  };
   Tensor out = through_l(through_u(phi));
   if (wide) out = cat(std::vector<Tensor>{out, through_l(behind(of_u))}, -1);
   if (tall) out = cat(std::vector<Tensor>{out, through_u(below(of_l))}, -2);
@@ -99,17 +107,19 @@ Metas lu_solve_meta(MetaCall& m) {
   require_matrix(m, "LU", true);
   require_matrix(m, "B");
   const TensorMeta &lu = m.meta("LU"), &pivots = m.meta("pivots"), &b = m.meta("B");
-  m.require(pivots.dtype == DType::i32 && pivots.sizes == batch_of(lu.sizes, 1), "pivots: expected ", make_meta(DType::i32, batch_of(lu.sizes, 1)), ", got ",
-            pivots);
+  m.require(pivots.dtype == DType::i32 && pivots.sizes == batch_of(lu.sizes, 1), "pivots: expected ",
+            make_meta(DType::i32, batch_of(lu.sizes, 1)), ", got ", pivots);
   bool left = m.flag("left");
-  m.require(lu.dtype == b.dtype && !differ(columns_of(lu), left ? rows_of(b) : columns_of(b)), "B ", b, " does not fit LU ", lu);
+  m.require(lu.dtype == b.dtype && !differ(columns_of(lu), left ? rows_of(b) : columns_of(b)), "B ", b,
+            " does not fit LU ", lu);
   Sizes batch = broadcast(batch_of(lu.sizes), batch_of(b.sizes), m);
   return matrix_meta(b, joined(batch, {rows_of(b), columns_of(b)}), left);
 }
 
 CallResults solve_by_lu(ArgsView& call) {
   TensorMeta meta = own_meta(call);
-  bool left = call.flag("left"), back = call.flag("adjoint") != !left;   // from the right is from the left with everything transposed
+  bool left = call.flag("left"),
+       back = call.flag("adjoint") != !left;  // from the right is from the left with everything transposed
   Sizes batch = batch_of(meta.sizes);
   Matrices lu(call["LU"], batch), x(left ? call["B"] : transposed(call["B"]), batch);
   int64_t n = lu.rows, k = x.columns;
@@ -139,7 +149,9 @@ CallResults solve_by_lu(ArgsView& call) {
 Grads lu_solve_gradient(Vjp& v) {
   bool left = v.flag("left"), adjoint = v.flag("adjoint");
   Tensor b = linalg_lu_solve(v["LU"], v["pivots"], v.grad(), kw("left", left), kw("adjoint", !adjoint)), x = v.out();
-  Tensor of_a = left ? adjoint ? matmul(x, transposed(b)) : matmul(b, transposed(x)) : adjoint ? matmul(transposed(b), x) : matmul(transposed(x), b);
+  Tensor of_a = left      ? adjoint ? matmul(x, transposed(b)) : matmul(b, transposed(x))
+                     : adjoint ? matmul(transposed(b), x)
+                          : matmul(transposed(x), b);
   Results plu = lu_unpack(v["LU"], v["pivots"]);
   Tensor rows = matmul(transposed(plu[0]), neg(of_a));
   return {tril(matmul(rows, transposed(plu[2])), -1) + triu(matmul(transposed(plu[1]), rows)), b};
@@ -149,11 +161,12 @@ Grads lu_solve_gradient(Vjp& v) {
 
 void register_linalg_lu(Registry& ops) {
   ops.add(lu_factor_ex, {
-      .schema = "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)",
-      .meta = lu_meta,
-      .vjp = {{"A", factor_gradient}},
-      .kernel = factor,
-  });
+                            .schema = "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> "
+                                      "(Tensor LU, Tensor pivots, Tensor info)",
+                            .meta = lu_meta,
+                            .vjp = {{"A", factor_gradient}},
+                            .kernel = factor,
+                        });
   ops.add({
       .schema = "linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
       .kind = OpKind::composite,
@@ -163,54 +176,71 @@ void register_linalg_lu(Registry& ops) {
       },
   });
   ops.add({
-      .schema = "_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)",
+      .schema = "_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, "
+                "Tensor info)",
       .kind = OpKind::composite,
-      .decompose = [](Build& b) { return lu_factor_ex(b["self"], kw("pivot", b.arg("pivot")), kw("check_errors", b.arg("check_errors"))); },
+      .decompose =
+          [](Build& b) {
+            return lu_factor_ex(b["self"], kw("pivot", b.arg("pivot")), kw("check_errors", b.arg("check_errors")));
+          },
   });
   ops.add({
       .schema = "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
-      .meta = [](MetaCall& m) {
-        lu_meta(m);
-        return unpacked_meta(m.meta("A"), true, true);
-      },
+      .meta =
+          [](MetaCall& m) {
+            lu_meta(m);
+            return unpacked_meta(m.meta("A"), true, true);
+          },
       .vjp = {{"A", [](Vjp& v) { return lu_gradient(v.out(), v.out(1), v.out(2), v.grad(1), v.grad(2)); }}},
-      .kernel = [](ArgsView& call) {
-        std::vector<TensorMeta> metas = own_metas(call);
-        LuFactors f(call["A"]);
-        return unpacked(call, metas, f.lu, f.pivots, true, true);
-      },
+      .kernel =
+          [](ArgsView& call) {
+            std::vector<TensorMeta> metas = own_metas(call);
+            LuFactors f(call["A"]);
+            return unpacked(call, metas, f.lu, f.pivots, true, true);
+          },
   });
-  ops.add(lu_unpack, {
-      .schema = "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)",
-      .meta = [](MetaCall& m) {
-        require_matrix(m, "LU_data");
-        const TensorMeta& a = m.meta("LU_data");
-        Sizes sizes = joined(batch_of(a.sizes), {smaller(rows_of(a), columns_of(a))});
-        m.require(!m.flag("unpack_pivots") || (m.meta("LU_pivots").dtype == DType::i32 && m.meta("LU_pivots").sizes == sizes), "LU_pivots: expected ", make_meta(DType::i32, sizes), ", got ", m.meta("LU_pivots"));
-        return unpacked_meta(a, m.flag("unpack_data"), m.flag("unpack_pivots"));
-      },
-      .vjp = {{"LU_data", [](Vjp& v) {
-        SymInt m = v["LU_data"].size(-2), n = v["LU_data"].size(-1), k = smaller(m, n);
-        Tensor l, u;
-        if (v.grad(1)) l = tril(v.grad(1), -1);
-        if (v.grad(2)) u = triu(v.grad(2));
-        if (l && !(k == n)) l = constant_pad_nd(l, Sizes{0, n - k}, 0.0);
-        if (u && !(k == m)) u = constant_pad_nd(u, Sizes{0, 0, 0, m - k}, 0.0);
-        return l && u ? l + u : l ? l : u;
-      }}},
-      .kernel = [](ArgsView& call) {
-        std::vector<TensorMeta> metas = own_metas(call);
-        Matrices lu(call["LU_data"]);
-        std::vector<int64_t> pivots = call.flag("unpack_pivots") ? elements<int64_t>(call["LU_pivots"]) : std::vector<int64_t>();
-        return unpacked(call, metas, lu, pivots, call.flag("unpack_data"), call.flag("unpack_pivots"));
-      },
-  });
-  ops.add(linalg_lu_solve, {
-      .schema = "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
-      .meta = lu_solve_meta,
-      .vjp = {{"LU, B", lu_solve_gradient}},
-      .kernel = solve_by_lu,
-  });
+  ops.add(lu_unpack,
+          {
+              .schema = "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) "
+                        "-> (Tensor P, Tensor L, Tensor U)",
+              .meta =
+                  [](MetaCall& m) {
+                    require_matrix(m, "LU_data");
+                    const TensorMeta& a = m.meta("LU_data");
+                    Sizes sizes = joined(batch_of(a.sizes), {smaller(rows_of(a), columns_of(a))});
+                    m.require(!m.flag("unpack_pivots") ||
+                                  (m.meta("LU_pivots").dtype == DType::i32 && m.meta("LU_pivots").sizes == sizes),
+                              "LU_pivots: expected ", make_meta(DType::i32, sizes), ", got ", m.meta("LU_pivots"));
+                    return unpacked_meta(a, m.flag("unpack_data"), m.flag("unpack_pivots"));
+                  },
+              .vjp = {{"LU_data",
+                       [](Vjp& v) {
+                         SymInt m = v["LU_data"].size(-2), n = v["LU_data"].size(-1), k = smaller(m, n);
+                         Tensor l, u;
+                         if (v.grad(1)) l = tril(v.grad(1), -1);
+                         if (v.grad(2)) u = triu(v.grad(2));
+                         if (l && !(k == n)) l = constant_pad_nd(l, Sizes{0, n - k}, 0.0);
+                         if (u && !(k == m)) u = constant_pad_nd(u, Sizes{0, 0, 0, m - k}, 0.0);
+                         return l && u ? l + u : l ? l : u;
+                       }}},
+              .kernel =
+                  [](ArgsView& call) {
+                    std::vector<TensorMeta> metas = own_metas(call);
+                    Matrices lu(call["LU_data"]);
+                    std::vector<int64_t> pivots =
+                        call.flag("unpack_pivots") ? elements<int64_t>(call["LU_pivots"]) : std::vector<int64_t>();
+                    return unpacked(call, metas, lu, pivots, call.flag("unpack_data"), call.flag("unpack_pivots"));
+                  },
+          });
+  ops.add(
+      linalg_lu_solve,
+      {
+          .schema =
+              "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
+          .meta = lu_solve_meta,
+          .vjp = {{"LU, B", lu_solve_gradient}},
+          .kernel = solve_by_lu,
+      });
   ops.add({
       .schema = "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
       .kind = OpKind::composite,

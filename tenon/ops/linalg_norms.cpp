@@ -76,7 +76,8 @@ Tensor norm_gradient(Tensor g, const Tensor& x, Tensor y, double p, const Reduce
 }
 
 Results vector_norm(Build& b, const CallArg& dims, bool keepdim, const CallArg& dtype) {
-  b.require(is_floating(b["self"].dtype()), "expected a floating point tensor, got ", b["self"].meta(), "; convert it first");
+  b.require(is_floating(b["self"].dtype()), "expected a floating point tensor, got ", b["self"].meta(),
+            "; convert it first");
   return linalg_vector_norm(b["self"], b.given("p") ? b.arg("p") : CallArg(2), dims, keepdim, kw("dtype", dtype));
 }
 
@@ -87,7 +88,8 @@ Tensor operand(const ArgsView& b) {
 }
 
 // A norm that follows from the singular values of the matrices in two dims.
-Results by_singular_values(const Tensor& x, int64_t rows, int64_t columns, bool keepdim, const std::function<Tensor(const Tensor&)>& norm) {
+Results by_singular_values(const Tensor& x, int64_t rows, int64_t columns, bool keepdim,
+                           const std::function<Tensor(const Tensor&)>& norm) {
   Tensor values = linalg_svdvals(movedim(x, Sizes{rows, columns}, Sizes{-2, -1}));
   Sizes left = values.sizes();
   left.pop_back();
@@ -115,7 +117,8 @@ Results norm_of_matrix(const ArgsView& b, const Tensor& x, double ord, const Siz
   return squeeze_dim(less, std::min(rows, columns));
 }
 
-Results named_norm_of_matrix(const ArgsView& b, const Tensor& x, const std::string& ord, const Sizes& dims, bool keepdim) {
+Results named_norm_of_matrix(const ArgsView& b, const Tensor& x, const std::string& ord, const Sizes& dims,
+                             bool keepdim) {
   b.require(ord == "fro" || ord == "nuc", "expected the order fro or nuc, got ", quoted(ord));
   b.require(dims.size() == 2 && x.rank() >= 2, "expected a matrix and two dimensions, got ", x.meta(), " and ", dims);
   if (ord == "nuc") {
@@ -135,17 +138,19 @@ Sizes both_dims(const ArgsView& b, const Tensor& x) {
 }  // namespace
 
 void register_linalg_norms(Registry& ops) {
-  ops.add(linalg_vector_norm, {
-      .schema = "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
-                "ScalarType? dtype=None) -> Tensor",
-      .kind = OpKind::reduction,
-      .meta = norm_meta,
-      .lower = lower_norm,
-      .vjp = {{"self", [](Vjp& v) {
-        Tensor x = v.dtype("dtype") ? to(v["self"], *v.dtype("dtype")) : v["self"];
-        return norm_gradient(v.grad(), x, v.out(), v.number("ord"), Reduced(v, x.sizes()));
-      }}},
-  });
+  ops.add(linalg_vector_norm,
+          {
+              .schema = "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
+                        "ScalarType? dtype=None) -> Tensor",
+              .kind = OpKind::reduction,
+              .meta = norm_meta,
+              .lower = lower_norm,
+              .vjp = {{"self",
+                       [](Vjp& v) {
+                         Tensor x = v.dtype("dtype") ? to(v["self"], *v.dtype("dtype")) : v["self"];
+                         return norm_gradient(v.grad(), x, v.out(), v.number("ord"), Reduced(v, x.sizes()));
+                       }}},
+          });
   ops.add({
       .schema = "norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
       .kind = OpKind::composite,
@@ -167,23 +172,34 @@ void register_linalg_norms(Registry& ops) {
       .kind = OpKind::composite,
       .decompose = [](Build& b) { return vector_norm(b, {}, false, b.arg("dtype")); },
   });
-  ops.add(linalg_matrix_norm, {
-      .schema = "linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? "
-                "dtype=None) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return norm_of_matrix(b, operand(b), b.number("ord"), b.ints("dim"), b.flag("keepdim")); },
-  });
-  ops.add(linalg_matrix_norm_str, {
-      .schema = "linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, -1], bool keepdim=False, *, "
-                "ScalarType? dtype=None) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose =
-          [](Build& b) { return named_norm_of_matrix(b, operand(b), b.string("ord"), b.ints("dim"), b.flag("keepdim")); },
-  });
+  ops.add(
+      linalg_matrix_norm,
+      {
+          .schema =
+              "linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? "
+              "dtype=None) -> Tensor",
+          .kind = OpKind::composite,
+          .decompose =
+              [](Build& b) { return norm_of_matrix(b, operand(b), b.number("ord"), b.ints("dim"), b.flag("keepdim")); },
+      });
+  ops.add(linalg_matrix_norm_str,
+          {
+              .schema =
+                  "linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, -1], bool keepdim=False, *, "
+                  "ScalarType? dtype=None) -> Tensor",
+              .kind = OpKind::composite,
+              .decompose =
+                  [](Build& b) {
+                    return named_norm_of_matrix(b, operand(b), b.string("ord"), b.ints("dim"), b.flag("keepdim"));
+                  },
+          });
   ops.add({
       .schema = "nuclear_norm(Tensor self, bool keepdim=False) -> Tensor",
       .kind = OpKind::composite,
-      .decompose = [](Build& b) { return named_norm_of_matrix(b, b["self"], "nuc", {-2, -1}, b.flag("keepdim")); },
+      .decompose =
+          [](Build& b) {
+            return named_norm_of_matrix(b, b["self"], "nuc", {-2, -1}, b.flag("keepdim"));
+          },
   });
   ops.add({
       .schema = "nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor",
@@ -198,7 +214,8 @@ void register_linalg_norms(Registry& ops) {
         Tensor x = operand(b);
         size_t named = b.given("dim") ? b.ints("dim").size() : 0;
         if (!b.given("ord")) return linalg_vector_norm(x, 2, b.arg("dim"), b.flag("keepdim"));
-        if (named == 1 || (!b.given("dim") && x.rank() == 1)) return linalg_vector_norm(x, b.arg("ord"), b.arg("dim"), b.flag("keepdim"));
+        if (named == 1 || (!b.given("dim") && x.rank() == 1))
+          return linalg_vector_norm(x, b.arg("ord"), b.arg("dim"), b.flag("keepdim"));
         return norm_of_matrix(b, x, b.number("ord"), both_dims(b, x), b.flag("keepdim"));
       },
   });

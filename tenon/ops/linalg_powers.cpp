@@ -16,14 +16,17 @@ static Handle matrix_power, matrix_exp;
 namespace {
 
 void require_square(const ArgsView& m, const TensorMeta& a) {
-  m.require(a.rank() >= 2 && !differ(a.sizes[a.rank() - 1], a.sizes[a.rank() - 2]), "expected square matrices, got ", a);
+  m.require(a.rank() >= 2 && !differ(a.sizes[a.rank() - 1], a.sizes[a.rank() - 2]), "expected square matrices, got ",
+            a);
 }
 
 Results power(Build& b) {
   Tensor a = b["self"];
   require_square(b, a.meta());
   int64_t n = b.constant("n");
-  if (n == 0) return clone(expand(unit_matrix(a, a.size(-1), a.size(-1)), a.sizes()), kw("memory_format", MemoryFormat::contiguous));
+  if (n == 0)
+    return clone(expand(unit_matrix(a, a.size(-1), a.size(-1)), a.sizes()),
+                 kw("memory_format", MemoryFormat::contiguous));
   if (n == 1) return clone(a, kw("memory_format", MemoryFormat::contiguous));
   if (n < 0) a = linalg_inv_ex(a, kw("check_errors", true))[0];
   uint64_t rest = n < 0 ? -static_cast<uint64_t>(n) : static_cast<uint64_t>(n);
@@ -63,21 +66,22 @@ Tensor powers(const Tensor& x, SymInt count) {
 
 void register_linalg_powers(Registry& ops) {
   ops.add(matrix_power, {
-      .schema = "linalg_matrix_power(Tensor self, int n) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = power,
-  });
+                            .schema = "linalg_matrix_power(Tensor self, int n) -> Tensor",
+                            .kind = OpKind::composite,
+                            .decompose = power,
+                        });
   ops.alias(matrix_power, {"matrix_power"});
   ops.add(matrix_exp, {
-      .schema = "linalg_matrix_exp(Tensor self) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas {
-        require_square(m, m.meta("self"));
-        m.require(is_floating(m.meta("self").dtype), "expected floating point matrices, got ", m.meta("self"));
-        return like(m.meta("self"), m.meta("self").sizes);
-      },
-      .vjp = {{"self", exponential_gradient}},
-      .kernel = exponential,
-  });
+                          .schema = "linalg_matrix_exp(Tensor self) -> Tensor",
+                          .meta = [](MetaCall& m) -> Metas {
+                            require_square(m, m.meta("self"));
+                            m.require(is_floating(m.meta("self").dtype), "expected floating point matrices, got ",
+                                      m.meta("self"));
+                            return like(m.meta("self"), m.meta("self").sizes);
+                          },
+                          .vjp = {{"self", exponential_gradient}},
+                          .kernel = exponential,
+                      });
   ops.add({
       .schema = "matrix_exp(Tensor self) -> Tensor",
       .kind = OpKind::composite,

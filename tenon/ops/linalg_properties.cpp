@@ -34,7 +34,8 @@ double sign_of(LuFactors& f, int64_t b) {
 Metas determinant_meta(MetaCall& m, bool log) {
   require_matrix(m, "A", true);
   const TensorMeta& a = m.meta("A");
-  TensorMeta one = like(a, batch_of(a.sizes)), lu = matrix_meta(a, a.sizes), pivots = like(a, batch_of(a.sizes, 1), DType::i32);
+  TensorMeta one = like(a, batch_of(a.sizes)), lu = matrix_meta(a, a.sizes),
+             pivots = like(a, batch_of(a.sizes, 1), DType::i32);
   if (log) return {one, one, lu, pivots};
   return {one, lu, pivots};
 }
@@ -62,9 +63,7 @@ CallResults find_determinant(ArgsView& call, bool log) {
 
 // A⁻ᵀ d for the number d of each matrix. Where A is singular, a matrix close by stands for it, if asked.
 Tensor scaled_inverse(const Tensor& a, Tensor lu, const Tensor& pivots, const Tensor& d, bool close_by) {
-  if (close_by) {
-    lu = lu + diag_embed(to(eq(diagonal(lu, 0, -2, -1), 0.0), a.dtype()) * epsilon_of(a.dtype()));
-  }
+  if (close_by) lu = lu + diag_embed(to(eq(diagonal(lu, 0, -2, -1), 0.0), a.dtype()) * epsilon_of(a.dtype()));
   Tensor right = diag_embed(expand(unsqueeze(d, -1), batch_of(a.sizes(), 1)));
   return linalg_lu_solve(lu, pivots, right, kw("adjoint", !factors_transpose(a.meta())));
 }
@@ -96,25 +95,33 @@ Results condition(Build& b) {
   require_matrix(b, "self", true);
   if (has_no_elements(a)) return one(zeros(batch_of(a.sizes()), a));
   Results inverse = linalg_inv_ex(a);
-  auto norm = [&](const Tensor& x) -> Tensor { return named ? linalg_matrix_norm_str(x, b.arg("p")) : linalg_matrix_norm(x, b.arg("p")); };
+  auto norm = [&](const Tensor& x) -> Tensor {
+    return named ? linalg_matrix_norm_str(x, b.arg("p")) : linalg_matrix_norm(x, b.arg("p"));
+  };
   return where(gt(inverse[1], 0), std::numeric_limits<double>::infinity(), norm(a) * norm(inverse[0]));
 }
 
 }  // namespace
 
 void register_linalg_properties(Registry& ops) {
-  ops.add(determinant, {
-      .schema = "_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)",
-      .meta = [](MetaCall& m) { return determinant_meta(m, false); },
-      .vjp = {{"A", [](Vjp& v) { return scaled_inverse(v["A"], v.out(1), v.out(2), v.grad() * v.out(), true); }}},
-      .kernel = [](ArgsView& call) { return find_determinant(call, false); },
-  });
-  ops.add(sign_and_log, {
-      .schema = "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
-      .meta = [](MetaCall& m) { return determinant_meta(m, true); },
-      .vjp = {{"A", [](Vjp& v) { return v.grad(1) ? scaled_inverse(v["A"], v.out(2), v.out(3), v.grad(1), false) : none; }}},
-      .kernel = [](ArgsView& call) { return find_determinant(call, true); },
-  });
+  ops.add(
+      determinant,
+      {
+          .schema = "_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)",
+          .meta = [](MetaCall& m) { return determinant_meta(m, false); },
+          .vjp = {{"A", [](Vjp& v) { return scaled_inverse(v["A"], v.out(1), v.out(2), v.grad() * v.out(), true); }}},
+          .kernel = [](ArgsView& call) { return find_determinant(call, false); },
+      });
+  ops.add(sign_and_log,
+          {
+              .schema = "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
+              .meta = [](MetaCall& m) { return determinant_meta(m, true); },
+              .vjp = {{"A",
+                       [](Vjp& v) {
+                         return v.grad(1) ? scaled_inverse(v["A"], v.out(2), v.out(3), v.grad(1), false) : none;
+                       }}},
+              .kernel = [](ArgsView& call) { return find_determinant(call, true); },
+          });
   ops.add({
       .schema = "linalg_det(Tensor A) -> Tensor",
       .kind = OpKind::composite,
@@ -146,28 +153,42 @@ void register_linalg_properties(Registry& ops) {
   ops.add({
       .schema = "linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor",
       .kind = OpKind::composite,
-      .decompose = [](Build& b) { return rank(b, "self", {b.arg("tol"), 0.0}, b.flag("hermitian")); },
+      .decompose =
+          [](Build& b) {
+            return rank(b, "self", {b.arg("tol"), 0.0}, b.flag("hermitian"));
+          },
   });
   ops.add({
       .schema = "linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor",
       .kind = OpKind::composite,
-      .decompose = [](Build& b) { return rank(b, "input", {b.arg("tol"), 0.0}, b.flag("hermitian")); },
+      .decompose =
+          [](Build& b) {
+            return rank(b, "input", {b.arg("tol"), 0.0}, b.flag("hermitian"));
+          },
   });
   ops.add({
-      .schema = "linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor",
+      .schema = "linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool "
+                "hermitian=False) -> Tensor",
       .kind = OpKind::composite,
-      .decompose = [](Build& b) { return rank(b, "input", {b.arg("atol"), b.arg("rtol")}, b.flag("hermitian")); },
+      .decompose =
+          [](Build& b) {
+            return rank(b, "input", {b.arg("atol"), b.arg("rtol")}, b.flag("hermitian"));
+          },
   });
   ops.add({
-      .schema = "linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor",
+      .schema = "linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool "
+                "hermitian=False) -> Tensor",
       .kind = OpKind::composite,
-      .decompose = [](Build& b) { return rank(b, "self", {b.arg("atol"), b.arg("rtol")}, b.flag("hermitian")); },
+      .decompose =
+          [](Build& b) {
+            return rank(b, "self", {b.arg("atol"), b.arg("rtol")}, b.flag("hermitian"));
+          },
   });
   ops.add(linalg_cond, {
-      .schema = "linalg_cond(Tensor self, Scalar? p=None) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = condition,
-  });
+                           .schema = "linalg_cond(Tensor self, Scalar? p=None) -> Tensor",
+                           .kind = OpKind::composite,
+                           .decompose = condition,
+                       });
   ops.overload(linalg_cond, {"linalg_cond.p_str(Tensor self, str p) -> Tensor"});
   ops.add({
       .schema = "trace(Tensor self) -> Tensor",

@@ -20,7 +20,8 @@ namespace {
 enum class QrMode { reduced, complete, r };
 QrMode qr_mode(const ArgsView& m) {
   const std::string& mode = m.string("mode");
-  m.require(mode == "reduced" || mode == "complete" || mode == "r", "mode: expected reduced, complete or r, got ", quoted(mode));
+  m.require(mode == "reduced" || mode == "complete" || mode == "r", "mode: expected reduced, complete or r, got ",
+            quoted(mode));
   return mode == "reduced" ? QrMode::reduced : mode == "complete" ? QrMode::complete : QrMode::r;
 }
 
@@ -30,7 +31,8 @@ Metas qr_meta(MetaCall& m) {
   Sizes batch = batch_of(a.sizes);
   QrMode mode = qr_mode(m);
   SymInt rows = rows_of(a), columns = columns_of(a), k = mode == QrMode::complete ? rows : smaller(rows, columns);
-  return {mode == QrMode::r ? like(a, {0}) : matrix_meta(a, joined(batch, {rows, k})), matrix_meta(a, joined(batch, {k, columns}))};
+  return {mode == QrMode::r ? like(a, {0}) : matrix_meta(a, joined(batch, {rows, k})),
+          matrix_meta(a, joined(batch, {k, columns}))};
 }
 
 CallResults qr(ArgsView& call) {
@@ -56,7 +58,8 @@ Grads qr_gradient(Vjp& v) {
   QrMode mode = qr_mode(v);
   SymInt m = v["A"].size(-2), n = v["A"].size(-1);
   v.require(mode != QrMode::r, "mode r has no gradient: Q is needed for it; use reduced");
-  v.require(mode != QrMode::complete || !statically_true(sym::gt(m, n)), "mode complete has no gradient where there are more rows than columns");
+  v.require(mode != QrMode::complete || !statically_true(sym::gt(m, n)),
+            "mode complete has no gradient where there are more rows than columns");
   Tensor q = v.out(), r = v.out(1), of_q = v.grad(), of_r = v.grad(1);
   if (!of_q && !of_r) return {};
   if (!of_q) of_q = zeros_like(q);
@@ -80,7 +83,8 @@ void require_reflectors(const ArgsView& m, Slot matrix, Slot scales) {
   require_matrix(m, matrix);
   const TensorMeta &a = m.meta(matrix), &tau = m.meta(scales);
   m.require(tau.dtype == a.dtype && tau.rank() + 1 == a.rank() && batch_of(tau.sizes, 1) == batch_of(a.sizes) &&
-                !statically_true(sym::gt(tau.sizes.back(), columns_of(a))) && !statically_true(sym::gt(tau.sizes.back(), rows_of(a))),
+                !statically_true(sym::gt(tau.sizes.back(), columns_of(a))) &&
+                !statically_true(sym::gt(tau.sizes.back(), rows_of(a))),
             "tau: expected a number for each reflector of ", a, ", got ", tau);
 }
 
@@ -103,7 +107,8 @@ CallResults reflected(ArgsView& call) {
   return {CallArg(out.tensor(meta))};
 }
 
-// The same step by step: c = (I - tau v vᵀ) c for each reflector, the last one first (or the first one, for the transpose).
+// The same step by step: c = (I - tau v vᵀ) c for each reflector, the last one first (or the first one, for the
+// transpose).
 Tensor step_by_step(const ArgsView& b, const Tensor& a, const Tensor& tau, Tensor c, bool transpose) {
   SymInt count = tau.size(-1);
   b.require(count.is_int(), "expected a constant number of reflectors, got ", tau.meta());
@@ -119,13 +124,15 @@ Tensor step_by_step(const ArgsView& b, const Tensor& a, const Tensor& tau, Tenso
 Results stepwise_product(Build& b) {
   require_reflectors(b, "input", "tau");
   Tensor a = b["input"];
-  return one(column_major_copy(step_by_step(b, a, b["tau"], expand(unit_matrix(a, a.size(-2), a.size(-1)), a.sizes()), false)));
+  return one(column_major_copy(
+      step_by_step(b, a, b["tau"], expand(unit_matrix(a, a.size(-2), a.size(-1)), a.sizes()), false)));
 }
 
 Metas applied_meta(MetaCall& m) {
   require_reflectors(m, "self", "input2");
   const TensorMeta &a = m.meta("self"), &c = m.meta("input3");
-  m.require(c.dtype == a.dtype && c.rank() == a.rank() && batch_of(c.sizes) == batch_of(a.sizes) && !differ(rows_of(a), m.flag("left") ? rows_of(c) : columns_of(c)),
+  m.require(c.dtype == a.dtype && c.rank() == a.rank() && batch_of(c.sizes) == batch_of(a.sizes) &&
+                !differ(rows_of(a), m.flag("left") ? rows_of(c) : columns_of(c)),
             "the matrices ", c, " do not fit the reflectors ", a);
   return matrix_meta(c, c.sizes);
 }
@@ -136,10 +143,13 @@ CallResults apply(ArgsView& call) {
   Matrices a(call["self"]), c(left ? call["input3"] : transposed(call["input3"]));
   std::vector<double> tau = elements<double>(call["input2"]);
   int64_t k = call.meta("input2").sizes.back().as_int();
-  for (int64_t b = 0; b < a.batch; ++b) templates::apply_reflectors(a[b], a.rows, a.columns, tau.data() + b * k, k, back, c[b], c.columns);
+  for (int64_t b = 0; b < a.batch; ++b)
+    templates::apply_reflectors(a[b], a.rows, a.columns, tau.data() + b * k, k, back, c[b], c.columns);
   if (left) return {CallArg(c.tensor(meta))};
   Tensor out = Tensor::empty(meta);
-  copy_elements(transposed(c.tensor(make_meta(meta.dtype, joined(batch_of(meta.sizes), {SymInt(c.rows), SymInt(c.columns)})))), out);
+  copy_elements(
+      transposed(c.tensor(make_meta(meta.dtype, joined(batch_of(meta.sizes), {SymInt(c.rows), SymInt(c.columns)})))),
+      out);
   return {CallArg(out)};
 }
 
@@ -169,11 +179,11 @@ void register_linalg_qr(Registry& ops) {
       },
   });
   ops.add(householder_product, {
-      .schema = "linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
-      .meta = product_meta,
-      .for_grad = stepwise_product,
-      .kernel = reflected,
-  });
+                                   .schema = "linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
+                                   .meta = product_meta,
+                                   .for_grad = stepwise_product,
+                                   .kernel = reflected,
+                               });
   ops.add({
       .schema = "orgqr(Tensor self, Tensor input2) -> Tensor",
       .kind = OpKind::composite,

@@ -19,12 +19,15 @@ static Handle solve_with_factors, solve_ex;
 
 namespace {
 
-bool is_vector(const Sizes& a, const Sizes& b) { return b.size() == 1 || (a.size() == b.size() + 1 && batch_of(a, 1) == b); }
+bool is_vector(const Sizes& a, const Sizes& b) {
+  return b.size() == 1 || (a.size() == b.size() + 1 && batch_of(a, 1) == b);
+}
 
 Metas solve_meta(MetaCall& m) {
   require_matrix(m, "A", true);
   const TensorMeta &a = m.meta("A"), &b = m.meta("B");
-  m.require(b.rank() >= 1 && b.dtype == a.dtype, "B: expected a tensor of dtype ", a.dtype, " with dimensions, got ", b);
+  m.require(b.rank() >= 1 && b.dtype == a.dtype, "B: expected a tensor of dtype ", a.dtype, " with dimensions, got ",
+            b);
   bool vector = is_vector(a.sizes, b.sizes), left = m.flag("left");
   m.require(left || !vector, "expected a matrix on the left of A, got ", b);
   Sizes sizes = vector ? joined(b.sizes, {1}) : b.sizes;
@@ -32,7 +35,8 @@ Metas solve_meta(MetaCall& m) {
   m.require(!differ(n, meets), "B ", b, " does not fit A ", a);
   Sizes batch = broadcast(batch_of(a.sizes), batch_of(sizes), m);
   sizes = vector ? joined(batch, {sizes[sizes.size() - 2]}) : joined(batch, {sizes[sizes.size() - 2], sizes.back()});
-  return {matrix_meta(a, sizes, left), matrix_meta(a, a.sizes), like(a, batch_of(a.sizes, 1), DType::i32), like(a, batch_of(a.sizes), DType::i32)};
+  return {matrix_meta(a, sizes, left), matrix_meta(a, a.sizes), like(a, batch_of(a.sizes, 1), DType::i32),
+          like(a, batch_of(a.sizes), DType::i32)};
 }
 
 CallResults solve(ArgsView& call) {
@@ -65,7 +69,8 @@ Metas triangle_meta(MetaCall& m) {
   require_matrix(m, "self", true);
   require_matrix(m, "B");
   const TensorMeta &a = m.meta("self"), &b = m.meta("B");
-  m.require(a.dtype == b.dtype && !differ(a.sizes.back(), b.sizes[b.rank() - (m.flag("left") ? 2 : 1)]), "B ", b, " does not fit A ", a);
+  m.require(a.dtype == b.dtype && !differ(a.sizes.back(), b.sizes[b.rank() - (m.flag("left") ? 2 : 1)]), "B ", b,
+            " does not fit A ", a);
   Sizes batch = broadcast(batch_of(a.sizes), batch_of(b.sizes), m);
   return matrix_meta(b, joined(batch, {b.sizes[b.rank() - 2], b.sizes.back()}));
 }
@@ -76,7 +81,9 @@ CallResults solve_triangle(ArgsView& call) {
   Sizes batch = batch_of(meta.sizes);
   Matrices a(call["self"], batch), b(left ? call["B"] : transposed(call["B"]), batch);
   for (int64_t i = 0; i < a.batch; ++i)
-    templates::solve_triangle(a[i], {.upper = call.flag("upper"), .unit = call.flag("unitriangular"), .transposed = !left}, a.rows, b[i], b.columns);
+    templates::solve_triangle(a[i],
+                              {.upper = call.flag("upper"), .unit = call.flag("unitriangular"), .transposed = !left},
+                              a.rows, b[i], b.columns);
   if (left) return {CallArg(b.tensor(meta))};
   Tensor out = Tensor::empty(meta);
   copy_elements(transposed(b.tensor(make_meta(meta.dtype, joined(batch, {SymInt(b.rows), SymInt(b.columns)})))), out);
@@ -85,7 +92,8 @@ CallResults solve_triangle(ArgsView& call) {
 
 Grads triangle_gradient(Vjp& v) {
   bool upper = v.flag("upper"), left = v.flag("left"), unit = v.flag("unitriangular");
-  Tensor x = v.out(), b = linalg_solve_triangular(transposed(v["self"]), v.grad(), kw("upper", !upper), kw("left", left), kw("unitriangular", unit));
+  Tensor x = v.out(), b = linalg_solve_triangular(transposed(v["self"]), v.grad(), kw("upper", !upper),
+                                                  kw("left", left), kw("unitriangular", unit));
   Tensor a = left ? neg(matmul(b, transposed(x))) : neg(matmul(transposed(x), b));
   return {upper ? triu(a, unit ? 1 : 0) : tril(a, unit ? -1 : 0), b};
 }
@@ -97,7 +105,8 @@ struct Driver {
 Driver driver_of(const ArgsView& m) {
   if (!m.given("driver")) return {};
   const std::string& name = m.string("driver");
-  m.require(name == "gels" || name == "gelsy" || name == "gelsd" || name == "gelss", "driver: expected gels, gelsy, gelsd or gelss, got ", quoted(name));
+  m.require(name == "gels" || name == "gelsy" || name == "gelsd" || name == "gelss",
+            "driver: expected gels, gelsy, gelsd or gelss, got ", quoted(name));
   return {name == "gels", name != "gels", name == "gelsd" || name == "gelss"};
 }
 
@@ -108,8 +117,9 @@ Metas least_squares_meta(MetaCall& m) {
   const TensorMeta &a = m.meta("self"), &b = m.meta("b");
   bool vector = is_one_column(a.sizes, b.sizes);
   Sizes right = vector ? joined(b.sizes, {1}) : b.sizes, batch = batch_of(a.sizes);
-  m.require(b.dtype == a.dtype && right.size() == a.rank() && batch_of(right) == batch && !differ(right[right.size() - 2], rows_of(a)), "b: expected as many rows as ",
-            a, " has, got ", b);
+  m.require(b.dtype == a.dtype && right.size() == a.rank() && batch_of(right) == batch &&
+                !differ(right[right.size() - 2], rows_of(a)),
+            "b: expected as many rows as ", a, " has, got ", b);
   Driver driver = driver_of(m);
   SymInt rows = rows_of(a), columns = columns_of(a), k = right.back();
   TensorMeta tall = matrix_meta(a, joined(batch, {larger(rows, columns), k})), solution = tall;
@@ -119,7 +129,8 @@ Metas least_squares_meta(MetaCall& m) {
     solution.strides.pop_back();
   }
   bool over = statically_true(sym::gt(rows, columns)) && (driver.full_rank || driver.values);
-  return {solution, over ? like(a, vector ? batch : joined(batch, {k})) : like(a, {0}), like(a, driver.ranks ? batch : Sizes{0}, DType::i64),
+  return {solution, over ? like(a, vector ? batch : joined(batch, {k})) : like(a, {0}),
+          like(a, driver.ranks ? batch : Sizes{0}, DType::i64),
           driver.values ? like(a, joined(batch, {smaller(rows, columns)})) : like(a, {0})};
 }
 
@@ -129,7 +140,9 @@ CallResults least_squares(ArgsView& call) {
   bool vector = is_one_column(call.meta("self").sizes, call.meta("b").sizes);
   Matrices a(call["self"]), b(vector ? unsqueeze(call["b"], -1) : call["b"]), x(a.batch, a.columns, b.columns);
   SvdFactors s(call, a);
-  double relative = call.given("rcond") ? call.number("rcond") : epsilon_of(call.meta("self").dtype) * static_cast<double>(std::max(a.rows, a.columns));
+  double relative = call.given("rcond")
+                        ? call.number("rcond")
+                        : epsilon_of(call.meta("self").dtype) * static_cast<double>(std::max(a.rows, a.columns));
   std::vector<int64_t> ranks;
   std::vector<double> residuals;
   bool all_full = true;
@@ -158,14 +171,16 @@ CallResults least_squares(ArgsView& call) {
     }
   }
   bool has_residuals = metas[1].sizes != Sizes{0} && all_full;
-  return {CallArg(x.tensor(metas[0])), CallArg(has_residuals ? made(metas[1], residuals) : Tensor::empty(metas[1].dtype, {0})),
-          CallArg(driver.ranks ? made(metas[2], ranks) : Tensor::empty(metas[2])), CallArg(driver.values ? made(metas[3], s.values) : Tensor::empty(metas[3]))};
+  return {CallArg(x.tensor(metas[0])),
+          CallArg(has_residuals ? made(metas[1], residuals) : Tensor::empty(metas[1].dtype, {0})),
+          CallArg(driver.ranks ? made(metas[2], ranks) : Tensor::empty(metas[2])),
+          CallArg(driver.values ? made(metas[3], s.values) : Tensor::empty(metas[3]))};
 }
 
 // X = A⁺ B; the residuals |A X - B|² are least in X.
 Grads least_squares_gradient(Vjp& v) {
   Tensor g = v.grad(), of_residuals = v.grad(1), a = v["self"], b = v["b"], x = v.out(), of_a, of_b;
-  if (of_residuals && of_residuals.sizes() == Sizes{0}) of_residuals = none;   // there are none
+  if (of_residuals && of_residuals.sizes() == Sizes{0}) of_residuals = none;  // there are none
   if (!g && !of_residuals) return {};
   bool vector = is_one_column(a.sizes(), b.sizes());
   if (vector) {
@@ -197,7 +212,8 @@ Results tensor_solve(Build& b) {
   b.require(right.rank() <= a.rank(), "expected at most as many dimensions as ", a.meta(), " has, got ", right.meta());
   Sizes sizes(std::span<const SymInt>(a.sizes().begin() + right.rank(), a.rank() - right.rank()));
   SymInt n = count(sizes), rows = count(batch_of(a.sizes(), sizes.size()));
-  b.require(!differ(n, rows) && !differ(right.numel(), rows), "expected as many equations as unknowns, got ", a.meta(), " and ", right.meta());
+  b.require(!differ(n, rows) && !differ(right.numel(), rows), "expected as many equations as unknowns, got ", a.meta(),
+            " and ", right.meta());
   Tensor x = solve_ex(reshape(a, Sizes{n, n}), reshape(right, Sizes{n}), kw("check_errors", true))[0];
   return reshape(x, sizes);
 }
@@ -205,40 +221,50 @@ Results tensor_solve(Build& b) {
 }  // namespace
 
 void register_linalg_solvers(Registry& ops) {
-  ops.add(solve_with_factors, {
-      .schema = "_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)",
-      .meta = solve_meta,
-      .vjp = {{"A, B", solve_gradient}},
-      .kernel = solve,
-  });
+  ops.add(solve_with_factors,
+          {
+              .schema = "_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor "
+                        "result, Tensor LU, Tensor pivots, Tensor info)",
+              .meta = solve_meta,
+              .vjp = {{"A, B", solve_gradient}},
+              .kernel = solve,
+          });
   ops.add(solve_ex, {
-      .schema = "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) -> Results {
-        Results all = solve_with_factors(b["A"], b["B"], kw("left", b.arg("left")), kw("check_errors", b.arg("check_errors")));
-        return {{CallArg(all[0]), CallArg(all[3])}};
-      },
-  });
+                        .schema = "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> "
+                                  "(Tensor result, Tensor info)",
+                        .kind = OpKind::composite,
+                        .decompose = [](Build& b) -> Results {
+                          Results all = solve_with_factors(b["A"], b["B"], kw("left", b.arg("left")),
+                                                           kw("check_errors", b.arg("check_errors")));
+                          return {{CallArg(all[0]), CallArg(all[3])}};
+                        },
+                    });
   ops.add({
       .schema = "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
       .kind = OpKind::composite,
-      .decompose = [](Build& b) { return one(solve_with_factors(b["A"], b["B"], kw("left", b.arg("left")), kw("check_errors", true))[0]); },
+      .decompose =
+          [](Build& b) {
+            return one(solve_with_factors(b["A"], b["B"], kw("left", b.arg("left")), kw("check_errors", true))[0]);
+          },
   });
   ops.add(linalg_solve_triangular, {
-      .schema = "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
-      .meta = triangle_meta,
-      .vjp = {{"self, B", triangle_gradient}},
-      .kernel = solve_triangle,
-  });
+                                       .schema = "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool "
+                                                 "left=True, bool unitriangular=False) -> Tensor",
+                                       .meta = triangle_meta,
+                                       .vjp = {{"self, B", triangle_gradient}},
+                                       .kernel = solve_triangle,
+                                   });
   ops.add({
-      .schema = "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor "
+      .schema = "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool "
+                "unitriangular=False) -> (Tensor solution, Tensor "
                 "cloned_coefficient)",
       .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
         require_matrix(b, "self");
         require_matrix(b, "A", true);
         bool upper = b.flag("upper"), back = b.flag("transpose");
-        Tensor x = linalg_solve_triangular(back ? transposed(b["A"]) : b["A"], b["self"], kw("upper", upper != back), kw("unitriangular", b.arg("unitriangular")));
+        Tensor x = linalg_solve_triangular(back ? transposed(b["A"]) : b["A"], b["self"], kw("upper", upper != back),
+                                           kw("unitriangular", b.arg("unitriangular")));
         Tensor wide = expand(b["A"], joined(batch_of(x.sizes()), {b["A"].size(-2), b["A"].size(-1)}));
         return {{CallArg(x), CallArg(column_major_copy(wide))}};
       },
@@ -253,12 +279,14 @@ void register_linalg_solvers(Registry& ops) {
       .kernel = [](ArgsView& call) -> CallResults {
         std::vector<int64_t> info = elements<int64_t>(call["info"]);
         for (size_t i = 0; i < info.size(); ++i)
-          call.require(info[i] == 0, quoted(call.string("api_name")), " failed for matrix ", i, " of the batch with error ", info[i]);
+          call.require(info[i] == 0, quoted(call.string("api_name")), " failed for matrix ", i,
+                       " of the batch with error ", info[i]);
         return {};
       },
   });
   ops.add({
-      .schema = "linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor "
+      .schema = "linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, "
+                "Tensor residuals, Tensor rank, Tensor "
                 "singular_values)",
       .meta = least_squares_meta,
       .vjp = {{"self, b", least_squares_gradient}},

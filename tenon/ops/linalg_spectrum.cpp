@@ -35,7 +35,8 @@ CallResults find_eigenvalues(ArgsView& call) {
   for (int64_t b = 0; b < a.batch; ++b)
     call.require(templates::eigen_symmetric(a[b], a.rows, upper_of(call), values.data() + b * a.rows), "matrix ", b,
                  " has no eigenvalues that could be found: does it hold NaN or infinite elements?");
-  return {CallArg(made(metas[0], values)), CallArg(call.flag("compute_v") ? a.tensor(metas[1]) : Tensor::empty(metas[1]))};
+  return {CallArg(made(metas[0], values)),
+          CallArg(call.flag("compute_v") ? a.tensor(metas[1]) : Tensor::empty(metas[1]))};
 }
 
 // 1 on the diagonal, the differences of a row of numbers elsewhere: x_j - x_i.
@@ -51,7 +52,8 @@ Grads eigh_gradient(Vjp& v) {
   if (!v.grad() && !v.grad(1)) return {};
   if (v.grad(1)) {
     Tensor seen = matmul(back, v.grad(1));
-    inner = (seen - transposed(seen)) * 0.5 / differences(v.out());   // only turns of the vectors can follow from a symmetric change
+    inner = (seen - transposed(seen)) * 0.5 /
+            differences(v.out());  // only turns of the vectors can follow from a symmetric change
   }
   if (!inner) return {matmul(vectors * unsqueeze(v.grad(), -2), back)};
   if (v.grad()) inner = inner + diag_embed(v.grad());
@@ -73,7 +75,8 @@ CallResults find_singular_values(ArgsView& call) {
   std::vector<TensorMeta> metas = own_metas(call);
   bool full = call.flag("full_matrices"), vectors = call.flag("compute_uv");
   SvdFactors s(call, Matrices(call["A"]));
-  if (!vectors) return {CallArg(Tensor::empty(metas[0])), CallArg(made(metas[1], s.values)), CallArg(Tensor::empty(metas[2]))};
+  if (!vectors)
+    return {CallArg(Tensor::empty(metas[0])), CallArg(made(metas[1], s.values)), CallArg(Tensor::empty(metas[2]))};
   if (full) return {CallArg(s.u.tensor(metas[0])), CallArg(made(metas[1], s.values)), CallArg(s.vt.tensor(metas[2]))};
   Matrices u(s.u.batch, s.u.rows, s.k), vt(s.u.batch, s.k, s.vt.columns);
   for (int64_t b = 0; b < u.batch; ++b) {
@@ -83,13 +86,14 @@ CallResults find_singular_values(ArgsView& call) {
   return {CallArg(u.tensor(metas[0])), CallArg(made(metas[1], s.values)), CallArg(vt.tensor(metas[2]))};
 }
 
-// gA = U [(skew(Uᵀ gU) / E) S + S (skew(Vᵀ gV) / E) + diag(gS)] Vᵀ + (I - U Uᵀ) gU S⁻¹ Vᵀ + U S⁻¹ gVᵀ (I - V Vᵀ), E_ij = s_j² - s_i²
+// gA = U [(skew(Uᵀ gU) / E) S + S (skew(Vᵀ gV) / E) + diag(gS)] Vᵀ + (I - U Uᵀ) gU S⁻¹ Vᵀ + U S⁻¹ gVᵀ (I - V Vᵀ), E_ij
+// = s_j² - s_i²
 Grads svd_gradient(Vjp& v) {
   v.require(v.flag("compute_uv"), "singular values alone have no gradient: the vectors are needed for it");
   Tensor u = v.out(), s = v.out(1), vt = v.out(2), of_u = v.grad(), of_s = v.grad(1), of_vt = v.grad(2);
   if (!of_u && !of_s && !of_vt) return {};
   SymInt m = v["A"].size(-2), n = v["A"].size(-1), k = s.size(-1);
-  if (v.flag("full_matrices")) {   // vectors beyond the singular values are any that complete a basis
+  if (v.flag("full_matrices")) {  // vectors beyond the singular values are any that complete a basis
     u = narrow(u, -1, 0, k);
     vt = narrow(vt, -2, 0, k);
     if (of_u) of_u = narrow(of_u, -1, 0, k);
@@ -116,7 +120,9 @@ Grads svd_gradient(Vjp& v) {
 }
 
 Results eigenvalues(Build& b, bool vectors) { return one(linalg_eigh(b["self"], b.arg("UPLO"), vectors)[0]); }
-Results singular_values(Build& b, bool vectors) { return one(linalg_svd(b["A"], false, vectors, kw("driver", b.arg("driver")))[1]); }
+Results singular_values(Build& b, bool vectors) {
+  return one(linalg_svd(b["A"], false, vectors, kw("driver", b.arg("driver")))[1]);
+}
 
 // The older form: V, not its transpose; without vectors they are zeros.
 Results older_svd(Build& b, bool vectors) {
@@ -126,7 +132,8 @@ Results older_svd(Build& b, bool vectors) {
   if (b.flag("compute_uv")) return {{CallArg(all[0]), CallArg(all[1]), CallArg(transposed(all[2]))}};
   Sizes batch = batch_of(a.sizes());
   SymInt m = a.size(-2), n = a.size(-1);
-  return {{CallArg(zeros(joined(batch, {m, m}), a)), CallArg(all[1]), CallArg(transposed(zeros(joined(batch, {n, n}), a)))}};
+  return {{CallArg(zeros(joined(batch, {m, m}), a)), CallArg(all[1]),
+           CallArg(transposed(zeros(joined(batch, {n, n}), a)))}};
 }
 
 // x in the basis q, element i, j divided by s_i + s_j: the solution y of y t + t y = x for t = q diag(s) qᵀ.
@@ -153,7 +160,8 @@ Grads square_root_gradient(Vjp& v) {
 Results polar(Build& b) {
   require_matrix(b, "A");
   Tensor a = b["A"];
-  b.require(!statically_true(sym::lt(a.size(-2), a.size(-1))), "expected at least as many rows as columns, got ", a.meta());
+  b.require(!statically_true(sym::lt(a.size(-2), a.size(-1))), "expected at least as many rows as columns, got ",
+            a.meta());
   Results all = linalg_svd(a);
   Tensor h = matmul(transposed(all[2]) * unsqueeze(all[1], -2), all[2]);
   return {{CallArg(Tensor(matmul(all[0], all[2]))), CallArg(h)}};
@@ -183,11 +191,12 @@ Grads polar_gradient(Vjp& v) {
 
 void register_linalg_spectrum(Registry& ops) {
   ops.add(linalg_eigh, {
-      .schema = "_linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)",
-      .meta = eigh_meta,
-      .vjp = {{"A", eigh_gradient}},
-      .kernel = find_eigenvalues,
-  });
+                           .schema = "_linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True) -> (Tensor "
+                                     "eigenvalues, Tensor eigenvectors)",
+                           .meta = eigh_meta,
+                           .vjp = {{"A", eigh_gradient}},
+                           .kernel = find_eigenvalues,
+                       });
   ops.add({
       .schema = "linalg_eigh(Tensor self, str UPLO=\"L\") -> (Tensor eigenvalues, Tensor eigenvectors)",
       .kind = OpKind::composite,
@@ -200,22 +209,24 @@ void register_linalg_spectrum(Registry& ops) {
       .for_grad = [](Build& b) { return eigenvalues(b, true); },
   });
   ops.add(linalg_svd, {
-      .schema = "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
-      .meta = svd_meta,
-      .vjp = {{"A", svd_gradient}},
-      .kernel = find_singular_values,
-  });
+                          .schema = "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? "
+                                    "driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
+                          .meta = svd_meta,
+                          .vjp = {{"A", svd_gradient}},
+                          .kernel = find_singular_values,
+                      });
   ops.add({
       .schema = "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
       .kind = OpKind::composite,
-      .decompose = [](Build& b) { return linalg_svd(b["A"], b.arg("full_matrices"), true, kw("driver", b.arg("driver"))); },
+      .decompose =
+          [](Build& b) { return linalg_svd(b["A"], b.arg("full_matrices"), true, kw("driver", b.arg("driver"))); },
   });
   ops.add(linalg_svdvals, {
-      .schema = "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return singular_values(b, false); },
-      .for_grad = [](Build& b) { return singular_values(b, true); },
-  });
+                              .schema = "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
+                              .kind = OpKind::composite,
+                              .decompose = [](Build& b) { return singular_values(b, false); },
+                              .for_grad = [](Build& b) { return singular_values(b, true); },
+                          });
   ops.add({
       .schema = "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
       .kind = OpKind::composite,

@@ -53,8 +53,7 @@ Results quantiles(Build& b, bool ignore_nan) {
   Tensor values = gather(sorted, -1, below);
   if (how == "linear" || how == "midpoint") {
     Tensor above = gather(sorted, -1, to(ceil(ranks), DType::i64));
-    values =
-        how == "midpoint" ? values + (above - values) * 0.5 : lerp(values, above, ranks - to(below, x.dtype()));
+    values = how == "midpoint" ? values + (above - values) * 0.5 : lerp(values, above, ranks - to(below, x.dtype()));
   }
   values = q.rank() == 0 ? select(values, -1, 0) : movedim(values, Sizes{SymInt(-1)}, Sizes{SymInt(0)});
   if (keepdim) {
@@ -70,17 +69,21 @@ Results quantiles(Build& b, bool ignore_nan) {
 
 void register_quantile(Registry& ops) {
   ops.add(quantile, {
-      .schema = "quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return quantiles(b, false); },
-  });
-  ops.overload(quantile, {"quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor"});
+                        .schema = "quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str "
+                                  "interpolation=\"linear\") -> Tensor",
+                        .kind = OpKind::composite,
+                        .decompose = [](Build& b) { return quantiles(b, false); },
+                    });
+  ops.overload(quantile, {"quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str "
+                          "interpolation=\"linear\") -> Tensor"});
   ops.add(nanquantile, {
-      .schema = "nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return quantiles(b, true); },
-  });
-  ops.overload(nanquantile, {"nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor"});
+                           .schema = "nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str "
+                                     "interpolation=\"linear\") -> Tensor",
+                           .kind = OpKind::composite,
+                           .decompose = [](Build& b) { return quantiles(b, true); },
+                       });
+  ops.overload(nanquantile, {"nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str "
+                             "interpolation=\"linear\") -> Tensor"});
 }
 
 }  // namespace tenon

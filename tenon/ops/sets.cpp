@@ -88,7 +88,8 @@ CallResults flat_unique(ArgsView& call, bool sorted) {
     bool has = wants(call, flag);
     return CallArg(made(make_meta(DType::i64, has ? sizes : Sizes{0}), has ? values : std::vector<int64_t>()));
   };
-  CallResults out = {CallArg(chosen_rows(x, groups.first, 1, {length(groups.first)})), optional("return_inverse", x.sizes(), groups.group)};
+  CallResults out = {CallArg(chosen_rows(x, groups.first, 1, {length(groups.first)})),
+                     optional("return_inverse", x.sizes(), groups.group)};
   if (has_counts(call)) out.push_back(optional("return_counts", {length(groups.counts)}, groups.counts));
   return out;
 }
@@ -154,22 +155,26 @@ void register_sets(Registry& ops) {
       .kernel = [](ArgsView& call) { return flat_unique(call, true); },
   });
   ops.add({
-      .schema = "_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+      .schema = "_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> "
+                "(Tensor, Tensor, Tensor)",
       .meta = flat_meta,
       .kernel = [](ArgsView& call) { return flat_unique(call, true); },
   });
   ops.add({
-      .schema = "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+      .schema = "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool "
+                "return_counts=False) -> (Tensor, Tensor, Tensor)",
       .meta = rows_meta,
       .kernel = [](ArgsView& call) { return unique_rows(call, true); },
   });
   ops.add({
-      .schema = "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor, Tensor, Tensor)",
+      .schema = "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) "
+                "-> (Tensor, Tensor, Tensor)",
       .meta = [](MetaCall& m) { return is_flat(m) ? flat_meta(m) : rows_meta(m); },
       .kernel = [](ArgsView& call) { return is_flat(call) ? flat_unique(call, false) : unique_rows(call, false); },
   });
   ops.add({
-      .schema = "unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+      .schema = "unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> "
+                "(Tensor, Tensor, Tensor)",
       .meta = rows_meta,
       .kernel = [](ArgsView& call) { return unique_rows(call, false); },
   });
@@ -183,7 +188,9 @@ void register_sets(Registry& ops) {
       .schema = "isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool "
                 "invert=False) -> Tensor",
       .kind = OpKind::composite,
-      .decompose = [](Build& b) -> Results { return b.flag("invert") ? ne(b["elements"], b.arg("test_element")) : eq(b["elements"], b.arg("test_element")); },
+      .decompose = [](Build& b) -> Results {
+        return b.flag("invert") ? ne(b["elements"], b.arg("test_element")) : eq(b["elements"], b.arg("test_element"));
+      },
   });
   ops.add({
       .schema = "isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool "

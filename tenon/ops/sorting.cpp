@@ -48,7 +48,7 @@ void lower_sort(Lower& l) {
   if (target.id != out.id) l.copy(target, out);
 }
 
-// Of values that were selected along dim, which stays.
+// The gradient of values selected along dim: sorting keeps the dimension, choosing one of a row may drop it.
 Tensor sorted_gradient(Vjp& v) {
   return v.grad() ? place_selected(v.grad(), v.out(1), v["self"].sizes(), v.constant("dim"), true) : none;
 }
@@ -74,7 +74,7 @@ SortedRows sorted_rows(Lower& l, size_t dim) {
 // From each sorted row the element at a place that may depend on the row.
 void choose(Lower& l, const SortedRows& rows, bool keepdim, const std::function<Expr(const Index& row)>& place) {
   for (Ref from : {rows.values, rows.positions}) {
-    Ref to = from.id == rows.values.id ? l.out(0) : l.out(1);
+    Ref to = from.id == rows.values.id ? l.out() : l.out(1);
     l.tensor(to, [&](const Index& i) {
       Index row = keepdim ? i.with(rows.dim, Expr(0)) : i.inserted(rows.dim, Expr(0));
       return from.at(row.with(rows.dim, place(row)));
@@ -214,12 +214,14 @@ void lower_bucketize(Lower& l) {
 
 void register_sorting(Registry& ops) {
   ops.add(sort, {
-      .schema = "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
-      .meta = sort_meta,
-      .lower = lower_sort,
-      .vjp = {{"self", [](Vjp& v) { return sorted_gradient(v); }}},
-  });
-  ops.overload(sort, sort_stable, "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)");
+                    .schema = "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+                    .meta = sort_meta,
+                    .lower = lower_sort,
+                    .vjp = {{"self", [](Vjp& v) { return sorted_gradient(v); }}},
+                });
+  ops.overload(sort, sort_stable,
+               "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor "
+               "indices)");
   ops.add({
       .schema = "argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
       .kind = OpKind::composite,
@@ -228,9 +230,11 @@ void register_sorting(Registry& ops) {
   ops.add({
       .schema = "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
       .kind = OpKind::composite,
-      .decompose = [](Build& b) {
-        return one(sort_stable(b["self"], kw("stable", b.arg("stable")), kw("dim", b.arg("dim")), kw("descending", b.arg("descending")))[1]);
-      },
+      .decompose =
+          [](Build& b) {
+            return one(sort_stable(b["self"], kw("stable", b.arg("stable")), kw("dim", b.arg("dim")),
+                                   kw("descending", b.arg("descending")))[1]);
+          },
   });
   ops.add({
       .schema = "msort(Tensor self) -> Tensor",
@@ -238,37 +242,39 @@ void register_sorting(Registry& ops) {
       .decompose = [](Build& b) -> Results { return one(sort(b["self"], 0)[0]); },
   });
   ops.add(topk, {
-      .schema = "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor "
-                "values, Tensor indices)",
-      .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta& x = m.meta("self");
-        size_t dim = m.dim("dim", x.rank());
-        SymInt k = m.integer("k"), n = x.rank() ? x.sizes[dim] : SymInt(1);
-        m.require(!statically_true(sym::lt(k, 0)) && !statically_true(sym::gt(k, n)), "k: expected 0 to ", n,
-                  ", the size of dimension ", dim, ", got ", k);
-        Sizes sizes = x.sizes;
-        if (x.rank()) sizes[dim] = k;
-        return {like(x, sizes), like(x, sizes, DType::i64)};
-      },
-      .lower =
-          [](Lower& l) {
-            Ref x = l["self"], out = l.out(0);
-            size_t rank = x.sizes().size();
-            if (rank == 0) return first_of_one(l);
-            Ref in = l.computable(x);
-            Ref target = in.dtype() == out.dtype() ? out : l.temporary(in.dtype(), Sizes(out.sizes()));
-            l.anchor(loop::TopK{in.operand(), target.operand(), l.out(1).operand(), l.dim("dim", rank),
-                                l.integer("k"), l.flag("largest"), l.flag("sorted")});
-            if (target.id != out.id) l.copy(target, out);
-          },
-      .vjp = {{"self", [](Vjp& v) { return sorted_gradient(v); }}},
-  });
+                    .schema = "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor "
+                              "values, Tensor indices)",
+                    .meta = [](MetaCall& m) -> Metas {
+                      const TensorMeta& x = m.meta("self");
+                      size_t dim = m.dim("dim", x.rank());
+                      SymInt k = m.integer("k"), n = x.rank() ? x.sizes[dim] : SymInt(1);
+                      m.require(!statically_true(sym::lt(k, 0)) && !statically_true(sym::gt(k, n)), "k: expected 0 to ",
+                                n, ", the size of dimension ", dim, ", got ", k);
+                      Sizes sizes = x.sizes;
+                      if (x.rank()) sizes[dim] = k;
+                      return {like(x, sizes), like(x, sizes, DType::i64)};
+                    },
+                    .lower =
+                        [](Lower& l) {
+                          Ref x = l["self"], out = l.out();
+                          size_t rank = x.sizes().size();
+                          if (rank == 0) return first_of_one(l);
+                          Ref in = l.computable(x);
+                          Ref target = in.dtype() == out.dtype() ? out : l.temporary(in.dtype(), Sizes(out.sizes()));
+                          l.anchor(loop::TopK{in.operand(), target.operand(), l.out(1).operand(), l.dim("dim", rank),
+                                              l.integer("k"), l.flag("largest"), l.flag("sorted")});
+                          if (target.id != out.id) l.copy(target, out);
+                        },
+                    .vjp = {{"self", [](Vjp& v) { return sorted_gradient(v); }}},
+                });
   ops.add({
       .schema = "kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
       .meta = [](MetaCall& m) -> Metas {
         Metas out = chosen_meta(m);
-        SymInt n = m.meta("self").rank() ? m.meta("self").sizes[m.dim("dim", m.meta("self").rank())] : SymInt(1), k = m.integer("k");
-        m.require(!statically_true(sym::lt(k, 1)) && !statically_true(sym::gt(k, n)), "k: expected 1 to ", n, ", got ", k);
+        SymInt n = m.meta("self").rank() ? m.meta("self").sizes[m.dim("dim", m.meta("self").rank())] : SymInt(1),
+               k = m.integer("k");
+        m.require(!statically_true(sym::lt(k, 1)) && !statically_true(sym::gt(k, n)), "k: expected 1 to ", n, ", got ",
+                  k);
         return out;
       },
       .lower =
@@ -279,29 +285,33 @@ void register_sorting(Registry& ops) {
           },
       .vjp = {{"self", [](Vjp& v) { return chosen_gradient(v); }}},
   });
-  ops.add(median, {
-      .schema = "median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-      .meta = chosen_meta,
-      .lower = [](Lower& l) { lower_median(l, false); },
-      .vjp = {{"self", [](Vjp& v) { return chosen_gradient(v); }}},
-  });
-  ops.add(nanmedian, {
-      .schema = "nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-      .meta = chosen_meta,
-      .lower = [](Lower& l) { lower_median(l, true); },
-      .vjp = {{"self", [](Vjp& v) { return chosen_gradient(v); }}},
-  });
+  ops.add(median,
+          {
+              .schema = "median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+              .meta = chosen_meta,
+              .lower = [](Lower& l) { lower_median(l, false); },
+              .vjp = {{"self", [](Vjp& v) { return chosen_gradient(v); }}},
+          });
+  ops.add(nanmedian,
+          {
+              .schema = "nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+              .meta = chosen_meta,
+              .lower = [](Lower& l) { lower_median(l, true); },
+              .vjp = {{"self", [](Vjp& v) { return chosen_gradient(v); }}},
+          });
   ops.add({
       .schema = "median(Tensor self) -> Tensor",
       .kind = OpKind::composite,
       .decompose = [](Build& b) { return median_of_all(b, median); },
-      .vjp = {{"self", [](Vjp& v) { return share_evenly(v.grad(), v["self"], v.out(), Reduced(v, v["self"].sizes())); }}},
+      .vjp = {{"self",
+               [](Vjp& v) { return share_evenly(v.grad(), v["self"], v.out(), Reduced(v, v["self"].sizes())); }}},
   });
   ops.add({
       .schema = "nanmedian(Tensor self) -> Tensor",
       .kind = OpKind::composite,
       .decompose = [](Build& b) { return median_of_all(b, nanmedian); },
-      .vjp = {{"self", [](Vjp& v) { return share_evenly(v.grad(), v["self"], v.out(), Reduced(v, v["self"].sizes())); }}},
+      .vjp = {{"self",
+               [](Vjp& v) { return share_evenly(v.grad(), v["self"], v.out(), Reduced(v, v["self"].sizes())); }}},
   });
   ops.add({
       .schema = "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
@@ -309,20 +319,28 @@ void register_sorting(Registry& ops) {
       .lower = lower_mode,
       .vjp = {{"self", [](Vjp& v) { return chosen_gradient(v); }}},
   });
-  ops.add(searchsorted, {
-      .schema = "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, "
-                "str? side=None, Tensor? sorter=None) -> Tensor",
-      .meta = searchsorted_meta,
-      .lower = lower_searchsorted,
-  });
-  ops.overload(searchsorted, {"searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, "
+  ops.add(searchsorted,
+          {
+              .schema =
+                  "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, "
+                  "str? side=None, Tensor? sorter=None) -> Tensor",
+              .meta = searchsorted_meta,
+              .lower = lower_searchsorted,
+          });
+  ops.overload(searchsorted,
+               {"searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, "
                 "str? side=None, Tensor? sorter=None) -> Tensor"});
-  ops.add(bucketize, {
-      .schema = "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
-      .meta = bucketize_meta,
-      .lower = lower_bucketize,
-  });
-  ops.overload(bucketize, {"bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor"});
+  ops.add(
+      bucketize,
+      {
+          .schema =
+              "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+          .meta = bucketize_meta,
+          .lower = lower_bucketize,
+      });
+  ops.overload(
+      bucketize,
+      {"bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor"});
 }
 
 }  // namespace tenon

@@ -128,32 +128,48 @@ void lower_logsumexp(Lower& l) {
 }  // namespace
 
 void register_statistics(Registry& ops) {
-  ops.add(var, spread<Spread::var>("var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor"));
-  ops.overload(var, {"var(Tensor self, bool unbiased=True) -> Tensor", "var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor"});
-  ops.add(standard_deviation, spread<Spread::std>("std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor"));
-  ops.overload(standard_deviation, {"std(Tensor self, bool unbiased=True) -> Tensor", "std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor"});
-  ops.add(var_mean, spread<Spread::var_mean>("var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)"));
-  ops.overload(var_mean, {"var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", "var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)"});
-  ops.add(std_mean, spread<Spread::std_mean>("std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)"));
-  ops.overload(std_mean, {"std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", "std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)"});
+  ops.add(
+      var,
+      spread<Spread::var>(
+          "var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor"));
+  ops.overload(var, {"var(Tensor self, bool unbiased=True) -> Tensor",
+                     "var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor"});
+  ops.add(
+      standard_deviation,
+      spread<Spread::std>(
+          "std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor"));
+  ops.overload(standard_deviation,
+               {"std(Tensor self, bool unbiased=True) -> Tensor",
+                "std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor"});
+  ops.add(var_mean, spread<Spread::var_mean>("var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? "
+                                             "correction=None, bool keepdim=False) -> (Tensor, Tensor)"));
+  ops.overload(var_mean,
+               {"var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)",
+                "var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)"});
+  ops.add(std_mean, spread<Spread::std_mean>("std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? "
+                                             "correction=None, bool keepdim=False) -> (Tensor, Tensor)"));
+  ops.overload(std_mean,
+               {"std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)",
+                "std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)"});
   ops.add(logsumexp, {
-      .schema = "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
-      .kind = OpKind::reduction,
-      .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta& x = m.meta("self");
-        Reduced over(m, x.sizes);
-        return like(x, reduced_sizes(x.sizes, over.dims, over.keepdim),
-                    is_floating(x.dtype) ? x.dtype : DType::f32);
-      },
-      .lower = lower_logsumexp,
-      .vjp = {{"self", [](Vjp& v) {
-        Tensor x = v["self"];
-        Reduced over(v, x.sizes());
-        Tensor g = restore_dims(v.grad(), x.sizes(), over.dims, over.keepdim);
-        Tensor y = restore_dims(v.out(), x.sizes(), over.dims, over.keepdim);
-        return g * exp(x - y);
-      }}},
-  });
+                         .schema = "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+                         .kind = OpKind::reduction,
+                         .meta = [](MetaCall& m) -> Metas {
+                           const TensorMeta& x = m.meta("self");
+                           Reduced over(m, x.sizes);
+                           return like(x, reduced_sizes(x.sizes, over.dims, over.keepdim),
+                                       is_floating(x.dtype) ? x.dtype : DType::f32);
+                         },
+                         .lower = lower_logsumexp,
+                         .vjp = {{"self",
+                                  [](Vjp& v) {
+                                    Tensor x = v["self"];
+                                    Reduced over(v, x.sizes());
+                                    Tensor g = restore_dims(v.grad(), x.sizes(), over.dims, over.keepdim);
+                                    Tensor y = restore_dims(v.out(), x.sizes(), over.dims, over.keepdim);
+                                    return g * exp(x - y);
+                                  }}},
+                     });
   ops.alias(logsumexp, {"special_logsumexp"});
   ops.add(
       nansum,
@@ -179,11 +195,12 @@ void register_statistics(Registry& ops) {
                   });
                 });
               },
-          .vjp = {{"self", [](Vjp& v) {
-            Tensor x = v["self"];
-            Reduced over(v, x.sizes());
-            return restore_dims(v.grad(), x.sizes(), over.dims, over.keepdim) * eq(x, x);
-          }}},
+          .vjp = {{"self",
+                   [](Vjp& v) {
+                     Tensor x = v["self"];
+                     Reduced over(v, x.sizes());
+                     return restore_dims(v.grad(), x.sizes(), over.dims, over.keepdim) * eq(x, x);
+                   }}},
       });
   ops.add({
       .schema = "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",

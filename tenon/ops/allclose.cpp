@@ -1,4 +1,4 @@
-// One truth about whole tensors.
+// Whole tensors compared: one truth for all elements.
 #include "tenon/ops/elements.h"
 #include "tenon/ops/logic.h"
 #include "tenon/ops/reduce.h"
@@ -15,9 +15,10 @@ Results truth(Build& b, const Handle& reduction) {
 
 }  // namespace
 
-void register_comparison(Registry& ops) {
+void register_allclose(Registry& ops) {
   ops.add({
-      .schema = "allclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, bool equal_nan=False) -> bool",
+      .schema = "allclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, bool "
+                "equal_nan=False) -> bool",
       .kernel = [](ArgsView& call) -> CallResults {
         Tensor close = isclose(call["self"], call["other"], call.arg("rtol"), call.arg("atol"), call.arg("equal_nan"));
         return {CallArg(scalar_integer(all(close)) != 0)};
