@@ -10,11 +10,13 @@
 #include "tenon/ops/linalg.h"
 #include "tenon/ops/logic.h"
 #include "tenon/ops/matmul.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/reduction.h"
 #include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
+#include "tenon/ops/joining.h"
+#include "tenon/ops/flip.h"
 #include "tenon/ops/statistics.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/views.h"
 
 namespace tenon {
 

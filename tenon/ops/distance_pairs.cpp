@@ -9,10 +9,10 @@
 #include "tenon/ops/elementwise.h"
 #include "tenon/rules/infer.h"
 #include "tenon/ops/matmul.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/reduction.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/shape.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/joining.h"
+#include "tenon/ops/views.h"
 
 namespace tenon {
 

@@ -6,9 +6,9 @@
 #include "tenon/ops/create.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/elements.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/reduction.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/views.h"
 
 namespace tenon {
 namespace {

@@ -9,9 +9,9 @@
 #include "tenon/ops/fill.h"
 #include "tenon/rules/infer.h"
 #include "tenon/ops/matmul.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/reduction.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/shape.h"
+#include "tenon/ops/diagonal.h"
 #include "tenon/templates/matrix.h"
 
 namespace tenon {

@@ -2,7 +2,7 @@
 #pragma once
 #include "tenon/rules/op_def.h"
 #include "tenon/ops/elements.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/views.h"
 
 namespace tenon {
 

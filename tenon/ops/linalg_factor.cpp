@@ -8,6 +8,9 @@
 #include "tenon/ops/matmul.h"
 #include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
+#include "tenon/ops/joining.h"
+#include "tenon/ops/padding.h"
+#include "tenon/ops/diagonal.h"
 #include "tenon/templates/matrix.h"
 
 namespace tenon {

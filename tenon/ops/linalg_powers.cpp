@@ -7,6 +7,8 @@
 #include "tenon/rules/registry.h"
 #include "tenon/ops/scan.h"
 #include "tenon/ops/shape.h"
+#include "tenon/ops/joining.h"
+#include "tenon/ops/flip.h"
 #include "tenon/templates/matrix.h"
 
 namespace tenon {

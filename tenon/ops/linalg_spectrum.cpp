@@ -10,9 +10,10 @@
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/linalg.h"
 #include "tenon/ops/matmul.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/reduction.h"
 #include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
+#include "tenon/ops/diagonal.h"
 #include "tenon/templates/matrix.h"
 
 namespace tenon {

@@ -8,10 +8,11 @@
 #include "tenon/rules/infer.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/matmul.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/reduction.h"
 #include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/views.h"
+#include "tenon/ops/diagonal.h"
 
 namespace tenon {
 

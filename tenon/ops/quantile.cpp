@@ -2,12 +2,12 @@
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
 #include "tenon/ops/elementwise.h"
-#include "tenon/ops/index.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/scatter_gather.h"
+#include "tenon/ops/reduction.h"
 #include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/sort.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/views.h"
 
 namespace tenon {
 namespace {

@@ -1,5 +1,5 @@
 // What the sweep has no samples for: forms PyTorch's own samples never call, and what must not touch memory.
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/reduction.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include "tenon/ops/create.h"
 #include "tenon/ops/loss.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/views.h"
 
 namespace tenon {
 namespace {

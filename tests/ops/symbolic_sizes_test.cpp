@@ -5,6 +5,7 @@
 #include "tenon/ops/pool.h"
 #include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
+#include "tenon/ops/joining.h"
 #include "tenon/trace/trace.h"
 
 namespace tenon {

@@ -1,23 +1,17 @@
-// Along one dimension, an index for whole slices: index_select, index_add, index_fill; and by position among all
-// elements: take, put.
+#include "tenon/ops/index_select.h"
+
+#include "tenon/ops/accumulation.h"
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/create.h"
-#include "tenon/ops/index.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/indexing.h"
+#include "tenon/ops/reduction.h"
+#include "tenon/ops/scatter_gather.h"
+#include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/view.h"
 
 namespace tenon {
 
 Handle index_select, index_add, index_fill, take, put;
-
-void require_index(const MetaCall& m, size_t at) {
-  DType d = m.meta(at).dtype;
-  bool unread = count(m.meta(at).sizes) == SymInt(0);
-  m.require(d == DType::i64 || d == DType::i32 || unread, "expected i64 or i32 indices, got ", m.meta(at));
-}
-
-size_t dim_of(const ArgsView& call) { return call.dim(1, call.meta(0).rank()); }
 
 namespace {
 
@@ -28,11 +22,11 @@ using loop::Mode;
 Index at_rank(const Index& i, size_t rank) { return rank == 0 ? Index{} : i; }
 
 Metas index_select_meta(MetaCall& m) {
-  require_index(m, 2);
-  const TensorMeta &self = m.meta(0), &index = m.meta(2);
+  require_index(m, m.meta("index"));
+  const TensorMeta &self = m.meta("self"), &index = m.meta("index");
   m.require(index.rank() <= 1, "expected an index of at most 1 dimension, got ", index);
   SymInt n = index.rank() == 0 ? SymInt(1) : index.sizes[0];
-  size_t dim = dim_of(m);
+  size_t dim = m.dim("dim", self.rank());
   Sizes sizes = self.sizes;
   if (!sizes.empty()) sizes[dim] = n;
   else m.require(!n.is_int() || n == SymInt(1), "a 0-d tensor has one place to select, got ", n, " indices");
@@ -40,8 +34,8 @@ Metas index_select_meta(MetaCall& m) {
 }
 
 void lower_index_select(Lower& l) {
-  Ref self = l[0], index = l[2];
-  size_t dim = dim_of(l);
+  Ref self = l["self"], index = l["index"];
+  size_t dim = l.dim("dim", self.sizes().size());
   l.tensor([&](const Index& i) {
     if (i.empty()) return self.at({});
     return self.at(i.with(dim, index.at(at_rank({i[dim]}, index.sizes().size()))));
@@ -60,13 +54,13 @@ void lower_along(Lower& l, Ref target, Ref index, const Sizes& domain, size_t di
 }
 
 Metas indexed_meta(MetaCall& m) {
-  require_index(m, 2);
-  const TensorMeta &self = m.meta(0), &index = m.meta(2), &source = m.meta(3);
+  require_index(m, m.meta("index"));
+  const TensorMeta &self = m.meta("self"), &index = m.meta("index"), &source = m.meta("source");
   m.require(index.rank() <= 1, "expected an index of at most 1 dimension, got ", index);
   m.require(self.dtype == source.dtype, "expected a source of the dtype of ", self, ", got ", source);
   m.require(source.rank() == self.rank() || source.rank() == 0 || self.rank() == 0, "expected a source of ",
             self.rank(), " dimensions, got ", source);
-  size_t dim = dim_of(m);
+  size_t dim = m.dim("dim", self.rank());
   SymInt n = index.rank() == 0 ? SymInt(1) : index.sizes[0];
   for (size_t d = 0; d < self.rank() && source.rank() == self.rank(); ++d) {
     SymInt wanted = d == dim ? n : self.sizes[d];
@@ -76,56 +70,55 @@ Metas indexed_meta(MetaCall& m) {
   return like(self, self.sizes);
 }
 
-void lower_indexed(Lower& l, Mode mode, int alpha_at) {
-  Ref source = l[3];
+void lower_indexed(Lower& l, Mode mode, bool scaled) {
+  Ref source = l["source"];
   WideResult wide(l, l.out());
-  l.copy(l[0], wide.target);
+  l.copy(l["self"], wide.target);
   loop::Compute type = loop::compute_of(wide.target.dtype());
   Sizes domain = source.sizes();
   if (domain.empty() && !wide.target.sizes().empty()) domain = Sizes(wide.target.sizes().size(), SymInt(1));
-  bool scaled = alpha_at >= 0 && l.number(static_cast<size_t>(alpha_at)) != 1;
   lower_along(
-      l, wide.target, l[2], domain, dim_of(l), false,
+      l, wide.target, l["index"], domain, l.dim("dim", l["self"].sizes().size()), false,
       [&](const Index& i) {
         Expr x = cast(source.at(source.sizes().empty() ? Index{} : i), type);
-        return scaled ? x * l.scalar(static_cast<size_t>(alpha_at), type) : x;
+        return scaled ? x * l.scalar("alpha", type) : x;
       },
       mode);
   wide.finish();
 }
 
 Metas kept_meta(MetaCall& m) {
-  require_index(m, 2);
-  const TensorMeta& self = m.meta(0);
-  dim_of(m);
+  require_index(m, m.meta("index"));
+  const TensorMeta& self = m.meta("self");
+  (void)m.dim("dim", self.rank());
   TensorMeta out = like(self, self.sizes);
   if (is_dense(self)) out.strides = self.strides;
   return out;
 }
 
 void lower_index_fill(Lower& l) {
-  Ref self = l[0], index = l[2];
+  Ref self = l["self"], index = l["index"];
   l.copy(self, l.out());
-  size_t dim = dim_of(l);
+  size_t dim = l.dim("dim", self.sizes().size());
   Sizes domain = self.sizes();
   if (!domain.empty()) domain[dim] = index.sizes().empty() ? SymInt(1) : index.size(0);
   lower_along(
-      l, l.out(), index, domain, dim, true, [&](const Index&) { return l.scalar(3, loop::compute_of(self.dtype())); },
+      l, l.out(), index, domain, dim, true, [&](const Index&) { return l.scalar("value", loop::compute_of(self.dtype())); },
       Mode::set);
 }
 
-Index unravelled(Lower& l, Expr flat, const Sizes& sizes) {
-  Index at(sizes.size(), Expr(0));
-  for (size_t d = sizes.size(); d-- > 0;) {
-    at[d] = d == 0 ? flat : call(loop::Fn::remainder, flat, l.extent(sizes[d]));
-    flat = call(loop::Fn::floor_div, flat, l.extent(sizes[d]));
-  }
-  return at;
+// What a source gets: the slices it was written to. A source without dimensions was one element of them.
+Tensor source_gradient(Vjp& v) {
+  Tensor g = index_select(v.grad(), v.arg("dim"), v["index"]);
+  if (v["source"].rank() < g.rank()) return view(g, v["source"].sizes());
+  return g;
 }
+// Nothing where it was written over.
+Grads zeroed_gradient(Vjp& v) { return {index_fill(v.grad(), v.arg("dim"), v["index"], 0)}; }
 
 }  // namespace
 
-void register_index_along(Registry& ops) {
+void register_index_select(Registry& ops) {
   ops.add(index_select, {
       .schema = "index_select(Tensor self, int dim, Tensor index) -> Tensor",
       .meta = index_select_meta,
@@ -140,36 +133,25 @@ void register_index_along(Registry& ops) {
   ops.add(index_add, {
       .schema = "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
       .meta = indexed_meta,
-      .lower = [](Lower& l) { lower_indexed(l, Mode::add, 4); },
-      .vjp = {{"self, dim, index, source, alpha", [](Vjp& v) -> Grads {
-        Grad source;
-        if (v.needs("source")) {
-          Tensor g = index_select(v.grad(0), v.arg("dim"), v["index"]);
-          if (v["source"].rank() < g.rank()) g = view(g, v["source"].sizes());
-          source = v.number("alpha") == 1 ? g : Tensor(mul(g, v.arg("alpha")));
-        }
-        return {v.grad(0), {}, {}, source};
-      }}},
+      .lower = [](Lower& l) { lower_indexed(l, Mode::add, l.number("alpha") != 1); },
+      .vjp = {{"self", [](Vjp& v) { return v.grad(); }},
+              {"source", [](Vjp& v) -> Tensor {
+                Tensor g = source_gradient(v);
+                if (v.number("alpha") == 1) return g;
+                return mul(g, v.arg("alpha"));
+              }}},
   });
   ops.add({
       .schema = "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
       .meta = indexed_meta,
-      .lower = [](Lower& l) { lower_indexed(l, Mode::set, -1); },
-      .vjp = {{"self, dim, index, source", [](Vjp& v) -> Grads {
-        Tensor g = v.grad(0);
-        Grad source;
-        if (v.needs("source")) {
-          Tensor own = index_select(g, v.arg("dim"), v["index"]);
-          source = v["source"].rank() < own.rank() ? Tensor(view(own, v["source"].sizes())) : own;
-        }
-        return {v.needs("self") ? Grad(index_fill(g, v.arg("dim"), v["index"], 0)) : Grad(), {}, {}, source};
-      }}},
+      .lower = [](Lower& l) { lower_indexed(l, Mode::set, false); },
+      .vjp = {{"self", zeroed_gradient}, {"source", [](Vjp& v) { return source_gradient(v); }}},
   });
   ops.add(index_fill, {
       .schema = "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
       .meta = kept_meta,
       .lower = lower_index_fill,
-      .vjp = {{"self", [](Vjp& v) { return index_fill(v.grad(), v.arg("dim"), v["index"], 0); }}},
+      .vjp = {{"self", zeroed_gradient}},
   });
   ops.add({
       .schema = "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
@@ -179,14 +161,9 @@ void register_index_along(Registry& ops) {
             return kept_meta(m);
           },
       .lower = lower_index_fill,
-      .vjp = {{"self, dim, index, value", [](Vjp& v) -> Grads {
-        Tensor g = v.grad(0);
-        return {v.needs("self") ? Grad(index_fill(g, v.arg("dim"), v["index"], 0)) : Grad(),
-                {},
-                {},
-                v.needs("value")
-                    ? Grad(sum(where(ne(index_fill(zeros_like(g), v.arg("dim"), v["index"], 1), 0), g, 0.0), Sizes{}))
-                    : Grad()};  // a place named twice counts once
+      .vjp = {{"self", zeroed_gradient}, {"value", [](Vjp& v) {
+        Tensor g = v.grad(), hit = index_fill(zeros_like(g), v.arg("dim"), v["index"], 1);
+        return sum(where(ne(hit, 0), g, 0.0), Sizes{});  // a place named twice counts once
       }}},
   });
   ops.add({
@@ -243,12 +220,11 @@ void register_index_along(Registry& ops) {
             });
             wide.finish();
           },
-      .vjp = {{"self, index, source, accumulate", [](Vjp& v) -> Grads {
-        Tensor g = v.grad(0);
-        Grad self;
-        if (v.needs("self")) self = v.flag("accumulate") ? Grad(g) : Grad(put(g, v["index"], zeros(v["source"].sizes(), g), false));
-        return {self, {}, v.needs("source") ? Grad(reshape(take(g, v["index"]), v["source"].sizes())) : Grad()};
-      }}},
+      .vjp = {{"self", [](Vjp& v) -> Tensor {
+        if (v.flag("accumulate")) return v.grad();
+        return put(v.grad(), v["index"], zeros(v["source"].sizes(), v.grad()), false);
+      }},
+              {"source", [](Vjp& v) { return reshape(take(v.grad(), v["index"]), v["source"].sizes()); }}},
   });
 }
 

@@ -1,4 +1,6 @@
-#include "tenon/ops/view.h"
+#include "tenon/ops/views.h"
+#include "tenon/ops/splitting.h"
+#include "tenon/ops/diagonal.h"
 
 #include <algorithm>
 #include <numeric>
@@ -9,18 +11,20 @@
 
 namespace tenon {
 
-Handle view, reshape, permute, transpose, expand, slice, select, unsqueeze, squeeze_dim, as_strided, diagonal, unfold, alias, detach, view_dtype,
-    split_tensor, split_with_sizes, unbind, unsafe_view;
+Handle view, reshape, permute, transpose, expand, slice, select, unsqueeze, squeeze_dim, as_strided, unfold, alias, detach,
+    view_dtype, unsafe_view;
 
 namespace {
 
 using Maps = std::vector<IndexMap>;
 Maps one(remap::Part step) { return {IndexMap{{std::move(step)}}}; }
 
-remap::Permute swapped(size_t a, size_t b, size_t rank) {
+Maps swapped(const MetaCall& m, const char* first, const char* second) {
+  size_t rank = m.meta("self").rank(), a = m.dim(first, rank), b = m.dim(second, rank);
+  if (rank == 0) return {IndexMap{}};
   remap::Permute p;
   for (size_t i = 0; i < rank; ++i) p.dims.push_back(i == a ? b : i == b ? a : i);
-  return p;
+  return one(p);
 }
 
 // start and end as Python slices have them: counted from the end where negative, cut off at the ends.
@@ -35,37 +39,27 @@ remap::Slice sliced(size_t dim, SymInt size, std::optional<SymInt> from, std::op
   return {dim, start, step == SymInt(1) ? length : sym::floor_div(length + step - 1, step), step};
 }
 
-std::optional<SymInt> optional_integer(const ArgsView& call, size_t i) {
-  if (!call.given(i)) return std::nullopt;
-  return call.integer(i);
+std::optional<SymInt> optional_integer(const ArgsView& call, const char* arg) {
+  if (!call.given(arg)) return std::nullopt;
+  return call.integer(arg);
 }
 
-Maps squeezed(const MetaCall& m, const SmallVector<size_t, 6>& dims) {
+Maps squeezed(const TensorMeta& x, const SmallVector<size_t, 6>& dims) {
   Sizes sizes;
-  for (size_t i = 0; i < m.meta(0).rank(); ++i) {
-    bool drop = std::find(dims.begin(), dims.end(), i) != dims.end() && m.meta(0).sizes[i] == SymInt(1);
-    if (!drop) sizes.push_back(m.meta(0).sizes[i]);
+  for (size_t i = 0; i < x.rank(); ++i) {
+    bool drop = std::find(dims.begin(), dims.end(), i) != dims.end() && x.sizes[i] == SymInt(1);
+    if (!drop) sizes.push_back(x.sizes[i]);
   }
   return one(remap::Reshape{sizes});
 }
 
-Maps pieces(size_t dim, const Sizes& lengths) {
-  Maps maps;
-  SymInt start = 0;
-  for (SymInt length : lengths) {
-    maps.push_back({{remap::Slice{dim, start, length, 1}}});
-    start = start + length;
-  }
-  return maps;
-}
+}  // namespace
 
-IndexMap selected(const TensorMeta& base, size_t dim, SymInt index) {
+IndexMap selection(const TensorMeta& base, size_t dim, SymInt index) {
   Sizes rest = base.sizes;
   rest.erase(dim);
   return {{remap::Slice{dim, index, 1, 1}, remap::Reshape{rest}}};
 }
-
-}  // namespace
 
 Sizes inferred_sizes(const Sizes& sizes, SymInt total, const ArgsView& call) {
   Sizes out = sizes;
@@ -91,7 +85,7 @@ Sizes inferred_sizes(const Sizes& sizes, SymInt total, const ArgsView& call) {
   return out;
 }
 
-void register_view(Registry& ops) {
+void register_views(Registry& ops) {
   ops.add(view, {
       .schema = "view(Tensor(a) self, SymInt[] size) -> Tensor(a)",
       .kind = OpKind::view,
@@ -136,31 +130,24 @@ void register_view(Registry& ops) {
         return one(p);
       },
   });
-  ViewRule swap = [](MetaCall& m) {
-    size_t rank = m.meta(0).rank(), a = m.dim(1, rank), b = m.dim(2, rank);
-    return rank == 0 ? Maps{IndexMap{}} : one(swapped(a, b, rank));
-  };
   ops.add(transpose, {
       .schema = "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
       .kind = OpKind::view,
-      .view = swap,
+      .view = [](MetaCall& m) { return swapped(m, "dim0", "dim1"); },
   });
+  ops.in_place(transpose, "transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)");
+  ops.overload(transpose, {"swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)"});
   ops.add({
       .schema = "swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
       .kind = OpKind::view,
-      .view = swap,
-  });
-  ops.add({
-      .schema = "swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
-      .kind = OpKind::view,
-      .view = swap,
+      .view = [](MetaCall& m) { return swapped(m, "axis0", "axis1"); },
   });
   ops.add({
       .schema = "t(Tensor(a) self) -> Tensor(a)",
       .kind = OpKind::view,
       .view = [](MetaCall& m) {
         m.require(m.meta("self").rank() <= 2, "expected at most 2 dimensions, got ", m.meta("self"));
-        return m.meta("self").rank() < 2 ? Maps{IndexMap{}} : one(swapped(0, 1, 2));
+        return m.meta("self").rank() < 2 ? Maps{IndexMap{}} : one(remap::Permute{{1, 0}});
       },
   });
   ops.add(expand, {
@@ -190,7 +177,7 @@ void register_view(Registry& ops) {
         size_t dim = m.dim("dim", m.meta("self").rank());
         SymInt step = m.integer("step");
         m.require(!step.is_int() || step.as_int() > 0, "the step must be positive, got ", step);
-        return one(sliced(dim, m.meta("self").sizes[dim], optional_integer(m, 2), optional_integer(m, 3), step));
+        return one(sliced(dim, m.meta("self").sizes[dim], optional_integer(m, "start"), optional_integer(m, "end"), step));
       },
   });
   ops.add(select, {
@@ -204,7 +191,7 @@ void register_view(Registry& ops) {
           m.require(index.as_int() < size.as_int() && (index.as_int() >= 0 || index.as_int() + size.as_int() >= 0), "index ", index, " is out of range for dimension ", dim, " of ",
                     m.meta("self"));
         if (statically_true(sym::lt(index, 0))) index = index + size;
-        return Maps{selected(m.meta("self"), dim, index)};
+        return Maps{selection(m.meta("self"), dim, index)};
       },
   });
   ops.add(unsqueeze, {
@@ -222,18 +209,18 @@ void register_view(Registry& ops) {
       .view = [](MetaCall& m) {
         SmallVector<size_t, 6> all(m.meta("self").rank(), 0);
         std::iota(all.begin(), all.end(), size_t{0});
-        return squeezed(m, all);
+        return squeezed(m.meta("self"), all);
       },
   });
   ops.add(squeeze_dim, {
       .schema = "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",
       .kind = OpKind::view,
-      .view = [](MetaCall& m) { return squeezed(m, {m.dim("dim", m.meta("self").rank())}); },
+      .view = [](MetaCall& m) { return squeezed(m.meta("self"), {m.dim("dim", m.meta("self").rank())}); },
   });
   ops.add({
       .schema = "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)",
       .kind = OpKind::view,
-      .view = [](MetaCall& m) { return squeezed(m, m.ints("dim").empty() ? SmallVector<size_t, 6>{} : m.dims("dim", m.meta("self").rank())); },
+      .view = [](MetaCall& m) { return squeezed(m.meta("self"), m.ints("dim").empty() ? SmallVector<size_t, 6>{} : m.dims("dim", m.meta("self").rank())); },
   });
   ops.add(as_strided, {
       .schema = "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
@@ -241,17 +228,6 @@ void register_view(Registry& ops) {
       .view = [](MetaCall& m) {
         m.require(m.ints("size").size() == m.ints("stride").size(), m.ints("size").size(), " sizes but ", m.ints("stride").size(), " strides");
         return one(remap::Strided{m.ints("size"), m.ints("stride"), m.given("storage_offset") ? m.integer("storage_offset") : m.meta("self").offset});
-      },
-  });
-  ops.add(diagonal, {
-      .schema = "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
-      .kind = OpKind::view,
-      .view = [](MetaCall& m) {
-        size_t rank = m.meta("self").rank(), a = m.dim("dim1", rank), b = m.dim("dim2", rank);
-        m.require(a != b, "the two dimensions must differ, both are ", a);
-        SymInt offset = m.integer("offset"), rows = m.meta("self").sizes[a], columns = m.meta("self").sizes[b];
-        SymInt size = statically_true(sym::lt(offset, 0)) ? smaller(rows + offset, columns) : smaller(rows, columns - offset);
-        return one(remap::Diagonal{a, b, offset, larger(size, 0)});
       },
   });
   ops.add(unfold, {
@@ -265,54 +241,11 @@ void register_view(Registry& ops) {
       .view = [](MetaCall&) { return Maps{IndexMap{}}; },
   });
   ops.alias(alias, {"lift_fresh"});
-  ops.in_place(transpose, "transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)");
   ops.add(detach, {
       .schema = "detach(Tensor(a) self) -> Tensor(a)",
       .kind = OpKind::view,
       .traits = {.stops_gradient = true},
       .view = [](MetaCall&) { return one(remap::Stop{}); },
-  });
-  ops.add(split_with_sizes, {
-      .schema = "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
-      .kind = OpKind::view,
-      .view = [](MetaCall& m) {
-        size_t dim = m.dim("dim", m.meta("self").rank());
-        SymInt total = 0;
-        for (SymInt size : m.ints("split_sizes")) total = total + size;
-        m.require(!total.is_int() || !m.meta("self").sizes[dim].is_int() || total == m.meta("self").sizes[dim], "the sizes ", m.ints("split_sizes"),
-                  " do not add up to dimension ", dim, " of ", m.meta("self"));
-        return pieces(dim, m.ints("split_sizes"));
-      },
-  });
-  ops.add(split_tensor, {
-      .schema = "split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
-      .kind = OpKind::view,
-      .view = [](MetaCall& m) {
-        size_t dim = m.dim("dim", m.meta("self").rank());
-        SymInt total = m.meta("self").sizes[dim], size = m.integer("split_size");
-        Sizes lengths;
-        if (size == SymInt(0) || total == SymInt(0)) {
-          m.require(total == SymInt(0) || !(size == SymInt(0)), "a split size of 0 needs an empty dimension, it is ", total);
-          return pieces(dim, {total});
-        }
-        SymInt parts = sym::floor_div(total + size - 1, size);
-        m.require(parts.is_int(), "the number of pieces must be known, it is ", parts);
-        for (int64_t i = 0; i + 1 < parts.as_int(); ++i) lengths.push_back(size);
-        lengths.push_back(total - size * (parts - 1));
-        return pieces(dim, lengths);
-      },
-  });
-  ops.add(unbind, {
-      .schema = "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
-      .kind = OpKind::view,
-      .view = [](MetaCall& m) {
-        size_t dim = m.dim("dim", m.meta("self").rank());
-        SymInt size = m.meta("self").sizes[dim];
-        m.require(size.is_int(), "dimension ", dim, " must have a constant size, it is ", size);
-        Maps maps;
-        for (int64_t i = 0; i < size.as_int(); ++i) maps.push_back(selected(m.meta("self"), dim, i));
-        return maps;
-      },
   });
 }
 

@@ -1,11 +1,13 @@
-// Padding: constant, reflected, replicated, circular.
+#include "tenon/ops/padding.h"
+
+#include "tenon/ops/accumulation.h"
 #include "tenon/ops/convert.h"
+#include "tenon/ops/joining.h"
+#include "tenon/ops/views.h"
 #include "tenon/rules/infer.h"
-#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/rules/memory_format.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/shape.h"
-#include "tenon/ops/view.h"
+#include "tenon/rules/symbolic_shapes.h"
 
 namespace tenon {
 
@@ -37,8 +39,8 @@ Sizes padded_sizes(const ArgsView& m, const TensorMeta& x, const Sizes& pads) {
 }
 
 void lower_constant(Lower& l) {
-  Ref x = l[0];
-  Sizes pads = l.ints(1), sizes = x.sizes();
+  Ref x = l["self"];
+  Sizes pads = l.ints("pad"), sizes = x.sizes();
   size_t rank = sizes.size();
   l.tensor([&](const Index& i) {
     Index at = i;
@@ -49,7 +51,7 @@ void lower_constant(Lower& l) {
       at[d] = i[d] - l.extent(first);
       inside = inside && at[d] >= 0 && at[d] < l.extent(sizes[d]);
     }
-    return x.at_if(inside, at, l.scalar(2, loop::compute_of(x.dtype())));
+    return x.at_if(inside, at, l.scalar("value", loop::compute_of(x.dtype())));
   });
 }
 
@@ -69,10 +71,10 @@ Index source_of(Lower& l, const Index& i, const Sizes& sizes, const Sizes& pads,
 }
 
 Metas repeating_meta(MetaCall& m, size_t space, bool reflected) {
-  const TensorMeta& x = m.meta(0);
+  const TensorMeta& x = m.meta("self");
   m.require(x.rank() == space + 1 || x.rank() == space + 2, "expected an input of ", space + 1, " or ", space + 2,
             " dimensions, got ", x);
-  Sizes pads = m.ints(1);
+  Sizes pads = m.ints("padding");
   m.require(pads.size() == 2 * space, "expected ", 2 * space, " pads, got ", pads);
   for (size_t d = x.rank() - space; d < x.rank(); ++d) {
     m.require(!(x.sizes[d] == SymInt(0)), "dimension ", d, " of ", x, " is empty");
@@ -87,50 +89,49 @@ Metas repeating_meta(MetaCall& m, size_t space, bool reflected) {
 }
 
 void lower_repeating(Lower& l, size_t space, bool reflected) {
-  Ref x = l[0];
-  Sizes pads = l.ints(1), sizes = x.sizes();
+  Ref x = l["self"];
+  Sizes pads = l.ints("padding"), sizes = x.sizes();
   l.tensor([&](const Index& i) { return x.at(source_of(l, i, sizes, pads, space, reflected)); });
 }
 
 void lower_repeating_backward(Lower& l, size_t space, bool reflected) {
-  Ref grad = l[0], out = l.out();
-  Sizes pads = l.ints(2), sizes = out.sizes();
-  DType compute = computable(out.dtype());
-  Ref target = compute == out.dtype() ? out : l.temporary(compute, Sizes(out.sizes()));
-  l.fill(target, l.constant(0, loop::compute_of(compute)));
-  l.stage(Sizes(grad.sizes()), [&](const Index& i) {
+  Ref grad = l["grad_output"];
+  Sizes pads = l.ints("padding"), sizes = l.out().sizes();
+  accumulate(l, Sizes(grad.sizes()), [&](Ref target, const Index& i) {
     l.store(target, source_of(l, i, sizes, pads, space, reflected), grad.at(i), loop::Mode::add);
   });
-  if (target.id != out.id) l.copy(target, out);
 }
 
 Results padded_circularly(Build& b) {
-  Tensor x = b[0];
-  Sizes pads = b.ints(1);
+  Tensor x = b["self"];
+  Sizes pads = b.ints("pad");
   size_t rank = x.rank(), space = pads.size() / 2;
   b.require(pads.size() % 2 == 0 && (rank == space + 1 || rank == space + 2),
             "expected pads for all but the first one or two dimensions, got ", pads, " for ", x.meta());
   for (size_t d = rank - space; d < rank; ++d) {
     SymInt first = before(pads, d, rank), last = after(pads, d, rank), size = x.sizes()[d];
     b.require(!statically_true(sym::gt(first, size)) && !statically_true(sym::gt(last, size)),
-              "a circular pad must not exceed the dimension, got pads ", pads, " for ", b[0].meta());
+              "a circular pad must not exceed the dimension, got pads ", pads, " for ", b["self"].meta());
     SymInt from = larger(-first, 0), to = size - larger(-last, 0);
-    Tensor middle = from == SymInt(0) && to == size ? x : Tensor(slice(x, d, from, to));
+    Tensor middle = x;
+    if (!(from == SymInt(0) && to == size)) middle = slice(x, d, from, to);
     std::vector<Tensor> parts;
     if (!statically_true(sym::le(first, 0))) parts.push_back(slice(x, d, to - first, to));
     parts.push_back(middle);
     if (!statically_true(sym::le(last, 0))) parts.push_back(slice(x, d, from, from + last));
-    x = parts.size() == 1 ? middle : Tensor(cat(parts, d));
+    if (parts.size() == 1) x = middle;
+    else x = cat(parts, d);
   }
   return contiguous(x);
 }
 
-Results padded(Build& b, const std::string& mode, const CallArg& value) {
-  Tensor x = b[0];
-  Sizes pads = b.ints(1);
+Results padded(Build& b, const std::string& mode) {
+  const CallArg& value = b.arg("value");
+  Tensor x = b["self"];
+  Sizes pads = b.ints("pad");
   b.require(pads.size() % 2 == 0, "expected an even number of pads, got ", pads);
   if (mode == "constant") return constant_pad_nd(x, pads, value.is_none() ? CallArg(0.0) : value);
-  b.require(value.is_none() || b.number(3) == 0, "a value is only for mode='constant', not for ", quoted(mode));
+  b.require(value.is_none() || b.number("value") == 0, "a value is only for mode='constant', not for ", quoted(mode));
   b.require(mode == "reflect" || mode == "replicate" || mode == "circular",
             "mode: expected 'constant', 'reflect', 'replicate' or 'circular', got ", quoted(mode));
   size_t space = pads.size() / 2;
@@ -141,19 +142,40 @@ Results padded(Build& b, const std::string& mode, const CallArg& value) {
   return (mode == "reflect" ? reflection : replication)[space - 1](x, pads);
 }
 
+// Sequences of different lengths side by side, the shorter ones filled up.
+Results padded_together(Build& b) {
+  std::vector<Tensor> sequences = b.tensors("sequences"), padded;
+  b.require(!sequences.empty(), "expected at least one sequence");
+  bool right = b.string("padding_side") == "right";
+  b.require(right || b.string("padding_side") == "left", "padding_side: expected 'left' or 'right', got ", quoted(b.string("padding_side")));
+  SymInt longest = 0;
+  for (const Tensor& t : sequences) {
+    b.require(t.rank() >= 1, "expected sequences of at least 1 dimension, got ", t.meta());
+    longest = larger(longest, t.sizes()[0]);
+  }
+  for (const Tensor& t : sequences) {
+    Sizes pads(2 * (t.rank() - 1), SymInt(0));
+    SymInt missing = longest - t.sizes()[0];
+    pads.push_back(right ? SymInt(0) : missing);
+    pads.push_back(right ? missing : SymInt(0));
+    padded.push_back(constant_pad_nd(t, pads, b.arg("padding_value")));
+  }
+  return stack(padded, b.flag("batch_first") ? 0 : 1);
+}
+
 }  // namespace
 
-void register_pad(Registry& ops) {
+void register_padding(Registry& ops) {
   ops.add(constant_pad_nd, {
       .schema = "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
         return formatted_like(m.meta("self"), padded_sizes(m, m.meta("self"), m.ints("pad")));
       },
       .lower = lower_constant,
-      .vjp = {{"self, pad, value", [](Vjp& v) -> Grads {
+      .vjp = {{"self", [](Vjp& v) {
         Sizes back = v.ints("pad");
         for (SymInt& p : back) p = -p;
-        return {constant_pad_nd(v.grad(0), back, 0)};
+        return constant_pad_nd(v.grad(), back, 0);
       }}},
   });
 #define TENON_REPEATING_PAD(n, pads, name, array, array_backward, reflected)                                           \
@@ -181,7 +203,7 @@ void register_pad(Registry& ops) {
   ops.add({
       .schema = "pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor",
       .kind = OpKind::composite,
-      .decompose = [](Build& b) { return padded(b, b.string("mode"), b.arg("value")); },
+      .decompose = [](Build& b) { return padded(b, b.string("mode")); },
   });
   ops.add({
       .schema = "_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor",
@@ -191,8 +213,14 @@ void register_pad(Registry& ops) {
             static const char* modes[] = {"reflect", "replicate", "circular", "constant"};
             int64_t mode = b.constant("mode");
             b.require(mode >= 0 && mode < 4, "mode: expected 0 to 3, got ", mode);
-            return padded(b, modes[mode], b.arg("value"));
+            return padded(b, modes[mode]);
           },
+  });
+  ops.add({
+      .schema = "pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0., str "
+                "padding_side=\"right\") -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = padded_together,
   });
 }
 

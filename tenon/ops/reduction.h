@@ -11,12 +11,13 @@ Sizes reduced_sizes(const Sizes& sizes, std::span<const size_t> dims, bool keepd
 /// The index of an operand from the index of a reduced result and the indices of the reduced dims.
 Index unreduced(const Index& result, const Index& reduced, std::span<const size_t> dims, size_t rank, bool keepdim);
 Sizes extents_of(const Sizes& sizes, std::span<const size_t> dims);
-/// The dims a call reduces, by the positions of its dims and keepdim arguments; -1: it has none.
+/// The dims a call reduces: what its arguments dim and keepdim say. A call without dim reduces all of them.
 struct Reduced {
   SmallVector<size_t, 6> dims;
   bool keepdim = false;
   size_t rank = 0;
-  Reduced(const ArgsView& call, const Sizes& sizes, int dims_at, int keepdim_at);
+  Reduced(const ArgsView& call, const Sizes& sizes);
+  Reduced(const ArgsView& call, const Sizes& sizes, int dims_at, int keepdim_at);  // TRANSITION
   Reduced(SmallVector<size_t, 6> dims, bool keepdim, size_t rank)
       : dims(std::move(dims)), keepdim(keepdim), rank(rank) {}
   Index at(const Index& result, const Index& reduced) const { return unreduced(result, reduced, dims, rank, keepdim); }

@@ -1,11 +1,14 @@
-// What follows from a view's index map: writing through it and its gradient; and the scatters these are spelled with.
+#include "tenon/ops/view_writes.h"
+
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/create.h"
-#include "tenon/rules/symbolic_shapes.h"
-#include "tenon/ops/reduce.h"
-#include "tenon/ops/index.h"
+#include "tenon/ops/diagonal.h"
+#include "tenon/ops/fold.h"
+#include "tenon/ops/index_select.h"
+#include "tenon/ops/reduction.h"
+#include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/view.h"
+#include "tenon/rules/symbolic_shapes.h"
 
 namespace tenon {
 
@@ -15,7 +18,7 @@ namespace {
 
 // The values of `base`, with `source` where the view of it by `step` lies: a copy, then a stage that stores through the map.
 void lower_scatter(Lower& l, const std::function<Index(const Index&)>& place) {
-  Ref base = l[0], source = l[1], out = l.out();
+  Ref base = l["self"], source = l["src"], out = l.out();
   l.copy(base, out);
   l.stage(Sizes(source.sizes()), [&](const Index& i) { l.store(out, place(i), source.at(i)); });
 }
@@ -23,25 +26,25 @@ void lower_scatter(Lower& l, const std::function<Index(const Index&)>& place) {
 // The place of a scatter's source within its first argument: where the view, called with the scatter's other arguments, lies.
 IndexMap place_of(const Handle& view, const ArgsView& call) {
   CallArgs args(call.args.begin(), call.args.end());
-  args.erase(args.begin() + 1);
+  args.erase(args.begin() + static_cast<ptrdiff_t>(call.index("src")));
   MetaCall m(view.op(), args);
   return view.op().def->view(m)[0];
 }
 
 Metas scattered_meta(MetaCall& m, const Handle& view) {
-  TensorMeta place = viewed(place_of(view, m), like(m.meta(0), m.meta(0).sizes));
-  const TensorMeta& source = m.meta(1);
+  TensorMeta place = viewed(place_of(view, m), like(m.meta("self"), m.meta("self").sizes));
+  const TensorMeta& source = m.meta("src");
   bool fits = source.rank() == place.rank();
   for (size_t i = 0; fits && i < place.rank(); ++i) fits = !statically_true(sym::ne(source.sizes[i], place.sizes[i]));
   m.require(fits, "expected a source of the sizes of the view, ", place.sizes, ", got ", source);
-  TensorMeta out = like(m.meta(0), m.meta(0).sizes);
-  if (is_dense(m.meta(0))) out.strides = m.meta(0).strides;
+  TensorMeta out = like(m.meta("self"), m.meta("self").sizes);
+  if (is_dense(m.meta("self"))) out.strides = m.meta("self").strides;
   return out;
 }
 
 }  // namespace
 
-void register_view_write(Registry& ops) {
+void register_view_writes(Registry& ops) {
   ops.add(slice_scatter, {
       .schema = "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
       .meta = [](MetaCall& m) { return scattered_meta(m, slice); },
@@ -49,12 +52,8 @@ void register_view_write(Registry& ops) {
         auto s = std::get<remap::Slice>(place_of(slice, l).parts[0]);
         lower_scatter(l, [&](const Index& i) { return i.with(s.dim, i[s.dim] * l.extent(s.step) + l.extent(s.start)); });
       },
-      .vjp = {{"self, src, dim, start, end, step", [](Vjp& v) -> Grads {
-        Tensor g = v.grad(0);
-        Tensor zero = zeros_like(v["src"]);
-        return {v.needs("self") ? Grad(slice_scatter(g, zero, v.arg("dim"), v.arg("start"), v.arg("end"), v.arg("step"))) : Grad(),
-                v.needs("src") ? Grad(slice(g, v.arg("dim"), v.arg("start"), v.arg("end"), v.arg("step"))) : Grad()};
-      }}},
+      .vjp = {{"self", [](Vjp& v) { return slice_scatter(v.grad(), zeros_like(v["src"]), v.arg("dim"), v.arg("start"), v.arg("end"), v.arg("step")); }},
+              {"src", [](Vjp& v) { return slice(v.grad(), v.arg("dim"), v.arg("start"), v.arg("end"), v.arg("step")); }}},
   });
   ops.add(select_scatter, {
       .schema = "select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
@@ -65,11 +64,8 @@ void register_view_write(Registry& ops) {
         if (statically_true(sym::lt(index, 0))) index = index + l["self"].size(dim);
         lower_scatter(l, [&](const Index& i) { return i.inserted(dim, l.extent(index)); });
       },
-      .vjp = {{"self, src, dim, index", [](Vjp& v) -> Grads {
-        Tensor g = v.grad(0);
-        return {v.needs("self") ? Grad(select_scatter(g, zeros_like(v["src"]), v.arg("dim"), v.arg("index"))) : Grad(),
-                v.needs("src") ? Grad(select(g, v.arg("dim"), v.arg("index"))) : Grad()};
-      }}},
+      .vjp = {{"self", [](Vjp& v) { return select_scatter(v.grad(), zeros_like(v["src"]), v.arg("dim"), v.arg("index")); }},
+              {"src", [](Vjp& v) { return select(v.grad(), v.arg("dim"), v.arg("index")); }}},
   });
   ops.add(diagonal_scatter, {
       .schema = "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
@@ -86,11 +82,8 @@ void register_view_write(Registry& ops) {
           return at.inserted(high, d.dim1 < d.dim2 ? column : row);
         });
       },
-      .vjp = {{"self, src, offset, dim1, dim2", [](Vjp& v) -> Grads {
-        Tensor g = v.grad(0);
-        return {v.needs("self") ? Grad(diagonal_scatter(g, zeros_like(v["src"]), v.arg("offset"), v.arg("dim1"), v.arg("dim2"))) : Grad(),
-                v.needs("src") ? Grad(diagonal(g, v.arg("offset"), v.arg("dim1"), v.arg("dim2"))) : Grad()};
-      }}},
+      .vjp = {{"self", [](Vjp& v) { return diagonal_scatter(v.grad(), zeros_like(v["src"]), v.arg("offset"), v.arg("dim1"), v.arg("dim2")); }},
+              {"src", [](Vjp& v) { return diagonal(v.grad(), v.arg("offset"), v.arg("dim1"), v.arg("dim2")); }}},
   });
   ops.add(as_strided_scatter, {
       .schema = "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
@@ -109,11 +102,20 @@ void register_view_write(Registry& ops) {
           return at;
         });
       },
-      .vjp = {{"self, src, size, stride, storage_offset", [](Vjp& v) -> Grads {
-        Tensor g = v.grad(0);
-        return {v.needs("self") ? Grad(as_strided_scatter(g, zeros_like(v["src"]), v.arg("size"), v.arg("stride"), v.arg("storage_offset"))) : Grad(),
-                v.needs("src") ? Grad(as_strided(g, v.arg("size"), v.arg("stride"), v.arg("storage_offset"))) : Grad()};
-      }}},
+      .vjp = {{"self", [](Vjp& v) { return as_strided_scatter(v.grad(), zeros_like(v["src"]), v.arg("size"), v.arg("stride"), v.arg("storage_offset")); }},
+              {"src", [](Vjp& v) { return as_strided(v.grad(), v.arg("size"), v.arg("stride"), v.arg("storage_offset")); }}},
+  });
+  ops.add({
+      .schema = "slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt "
+                "step) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose =
+          [](Build& b) { return slice_scatter(zeros(b.ints("input_sizes"), b["grad_output"]), b["grad_output"], b.arg("dim"), b.arg("start"), b.arg("end"), b.arg("step")); },
+  });
+  ops.add({
+      .schema = "select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return select_scatter(zeros(b.ints("input_sizes"), b["grad_output"]), b["grad_output"], b.arg("dim"), b.arg("index")); },
   });
 }
 
@@ -147,7 +149,7 @@ Tensor gather_strided(const remap::Strided& s, const TensorMeta& base, const Ten
 
 Tensor gradient_step(const remap::Part& step, const TensorMeta& base, const Tensor& g) {
   if (auto* p = std::get_if<remap::Permute>(&step)) return permute(g, inverse(*p));
-  if (auto* r = std::get_if<remap::Reshape>(&step)) return (void)r, reshape(g, base.sizes);
+  if (std::get_if<remap::Reshape>(&step)) return reshape(g, base.sizes);
   if (std::get_if<remap::Expand>(&step)) return sum_to(g, base.sizes);
   if (auto* s = std::get_if<remap::Slice>(&step)) {
     if (s->start == SymInt(0) && s->size == base.sizes[s->dim] && s->step == SymInt(1)) return g;
@@ -231,7 +233,8 @@ Tensor sum_to(const Tensor& grad, const Sizes& sizes) {
   }
   if (dims.empty()) return grad;
   Tensor g = sum(grad, dims, true);
-  return leading ? Tensor(view(g, sizes)) : g;
+  if (leading) return view(g, sizes);
+  return g;
 }
 
 }  // namespace tenon

@@ -1,10 +1,26 @@
-// A tensor taken apart along one dimension: split, chunk and their kin.
-#include "tenon/rules/symbolic_shapes.h"
+#include "tenon/ops/splitting.h"
+
+#include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/view.h"
+#include "tenon/rules/symbolic_shapes.h"
 
 namespace tenon {
+
+Handle split_tensor, split_with_sizes, unbind;
+
 namespace {
+
+using Maps = std::vector<IndexMap>;
+
+Maps pieces(size_t dim, const Sizes& lengths) {
+  Maps maps;
+  SymInt start = 0;
+  for (SymInt length : lengths) {
+    maps.push_back({{remap::Slice{dim, start, length, 1}}});
+    start = start + length;
+  }
+  return maps;
+}
 
 // Equal pieces, the last one shorter. Where the size is a symbol, the program was traced with as many pieces as asked
 // for.
@@ -44,43 +60,84 @@ std::vector<Tensor> split_evenly(const Tensor& x, SymInt sections, size_t dim, c
   return split_at(x, indices, dim);
 }
 
-// hsplit, vsplit and dsplit: an even split in a fixed dimension.
-Results split_exactly(Build& b, size_t least_rank, size_t dim) {
-  Tensor x = b[0];
-  b.require(x.rank() >= least_rank, "expected a tensor of at least ", least_rank, " dimensions, got ", x.meta());
-  SymInt sections = b.integer(1), total = x.sizes()[dim];
+// hsplit, vsplit and dsplit split one dimension, of tensors that have enough of them.
+void require_rank(const ArgsView& call, const Tensor& x, size_t least) {
+  call.require(x.rank() >= least, "expected a tensor of at least ", least, " dimensions, got ", x.meta());
+}
+Results split_into(Build& b, size_t least_rank, size_t dim) {
+  Tensor x = b["self"];
+  require_rank(b, x, least_rank);
+  SymInt sections = b.integer("sections"), total = x.sizes()[dim];
   bool even =
       !total.is_int() || (sections.is_int() && sections.as_int() > 0 && total.as_int() % sections.as_int() == 0);
   b.require(even, "dimension ", dim, " of ", x.meta(), " cannot be split into ", sections, " equal parts");
   return many(split_evenly(x, sections, dim, b));
 }
 Results split_by_list(Build& b, size_t least_rank, size_t dim) {
-  b.require(b[0].rank() >= least_rank, "expected a tensor of at least ", least_rank, " dimensions, got ", b[0].meta());
-  return many(split_at(b[0], b.ints(1), dim));
+  require_rank(b, b["self"], least_rank);
+  return many(split_at(b["self"], b.ints("indices"), dim));
 }
-size_t horizontal(const Build& b) { return b[0].rank() == 1 ? 0 : 1; }
+size_t horizontal(const Build& b) { return b["self"].rank() == 1 ? 0 : 1; }
 
 }  // namespace
 
-void register_split(Registry& ops) {
+void register_splitting(Registry& ops) {
+  ops.add(split_with_sizes, {
+      .schema = "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
+      .kind = OpKind::view,
+      .view = [](MetaCall& m) {
+        size_t dim = m.dim("dim", m.meta("self").rank());
+        SymInt total = 0;
+        for (SymInt size : m.ints("split_sizes")) total = total + size;
+        m.require(!total.is_int() || !m.meta("self").sizes[dim].is_int() || total == m.meta("self").sizes[dim], "the sizes ", m.ints("split_sizes"),
+                  " do not add up to dimension ", dim, " of ", m.meta("self"));
+        return pieces(dim, m.ints("split_sizes"));
+      },
+  });
+  ops.add(split_tensor, {
+      .schema = "split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
+      .kind = OpKind::view,
+      .view = [](MetaCall& m) {
+        size_t dim = m.dim("dim", m.meta("self").rank());
+        SymInt total = m.meta("self").sizes[dim], size = m.integer("split_size");
+        Sizes lengths;
+        if (size == SymInt(0) || total == SymInt(0)) {
+          m.require(total == SymInt(0) || !(size == SymInt(0)), "a split size of 0 needs an empty dimension, it is ", total);
+          return pieces(dim, {total});
+        }
+        SymInt parts = sym::floor_div(total + size - 1, size);
+        m.require(parts.is_int(), "the number of pieces must be known, it is ", parts);
+        for (int64_t i = 0; i + 1 < parts.as_int(); ++i) lengths.push_back(size);
+        lengths.push_back(total - size * (parts - 1));
+        return pieces(dim, lengths);
+      },
+  });
+  ops.add(unbind, {
+      .schema = "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
+      .kind = OpKind::view,
+      .view = [](MetaCall& m) {
+        size_t dim = m.dim("dim", m.meta("self").rank());
+        SymInt size = m.meta("self").sizes[dim];
+        m.require(size.is_int(), "dimension ", dim, " must have a constant size, it is ", size);
+        Maps maps;
+        for (int64_t i = 0; i < size.as_int(); ++i) maps.push_back(selection(m.meta("self"), dim, i));
+        return maps;
+      },
+  });
   ops.add({
       .schema = "split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]",
       .kind = OpKind::composite,
       .traits = {.may_alias = true},
       .decompose = [](Build& b) { return split_with_sizes(b["self"], b.arg("split_size"), b.arg("dim")); },
   });
-  ops.add({
+  Handle chunk;
+  ops.add(chunk, {
       .schema = "chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]",
       .kind = OpKind::composite,
       .traits = {.may_alias = true},
       .decompose = [](Build& b) { return many(chunked(b["self"], b.constant("chunks"), b.dim("dim", b["self"].rank()), b)); },
   });
-  ops.add({
-      .schema = "unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
-      .kind = OpKind::composite,
-      .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return many(chunked(b["self"], b.constant("chunks"), b.dim("dim", b["self"].rank()), b)); },
-  });
+  ops.overload(chunk, {"unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]"});
   ops.add({
       .schema = "unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
       .kind = OpKind::composite,
@@ -125,19 +182,15 @@ void register_split(Registry& ops) {
             return many(split_at(b["self"], indices, dim));
           },
   });
-#define TENON_SPLIT(name, rank, dim)                                                   \
-  ops.add({.schema = name ".int(Tensor(a -> *) self, int sections) -> Tensor(a)[]",    \
-           .kind = OpKind::composite,                                                    \
-           .traits = {.may_alias = true},                                              \
-           .decompose = [](Build& b) { return split_exactly(b, rank, dim); }});        \
-  ops.add({.schema = name ".array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]", \
-           .kind = OpKind::composite,                                                    \
-           .traits = {.may_alias = true},                                              \
-           .decompose = [](Build& b) { return split_by_list(b, rank, dim); }})
-  TENON_SPLIT("hsplit", 1, horizontal(b));
-  TENON_SPLIT("vsplit", 2, 0);
-  TENON_SPLIT("dsplit", 3, 2);
-#undef TENON_SPLIT
+  auto add = [&](const char* schema, DecomposeRule rule) {
+    ops.add({.schema = schema, .kind = OpKind::composite, .traits = {.may_alias = true}, .decompose = rule});
+  };
+  add("hsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", [](Build& b) { return split_into(b, 1, horizontal(b)); });
+  add("vsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", [](Build& b) { return split_into(b, 2, 0); });
+  add("dsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", [](Build& b) { return split_into(b, 3, 2); });
+  add("hsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]", [](Build& b) { return split_by_list(b, 1, horizontal(b)); });
+  add("vsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]", [](Build& b) { return split_by_list(b, 2, 0); });
+  add("dsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]", [](Build& b) { return split_by_list(b, 3, 2); });
 }
 
 }  // namespace tenon
