@@ -13,7 +13,7 @@ Handle cat, stack;
 
 namespace {
 
-// With unit dims put in front or around, as hstack and its kin want them.
+// With unit dims put in front or around, as hstack, vstack and dstack want them.
 Tensor at_least(const Tensor& x, size_t rank) {
   Tensor t = x;
   if (t.rank() == 0 && rank > 0) t = reshape(t, Sizes{1});

@@ -12,7 +12,12 @@
 namespace tenon {
 
 Handle constant_pad_nd;
-static Handle reflection[3], reflection_backward[3], replication[3], replication_backward[3], circular;
+static Handle circular;
+// Pads of the last n dimensions that repeat what is there, and their gradients.
+template <size_t n, bool reflected>
+static Handle repeating_pad;
+template <size_t n, bool reflected>
+static Handle repeating_pad_backward;
 
 namespace {
 
@@ -139,7 +144,10 @@ Results padded(Build& b, const std::string& mode) {
   b.require(fits, "mode='", mode, "' pads the last 1, 2 or 3 dimensions of a tensor with one or two more, got pads ",
             pads, " for ", x.meta());
   if (mode == "circular") return circular(x, pads);
-  return (mode == "reflect" ? reflection : replication)[space - 1](x, pads);
+  bool reflected = mode == "reflect";
+  if (space == 1) return (reflected ? repeating_pad<1, true> : repeating_pad<1, false>)(x, pads);
+  if (space == 2) return (reflected ? repeating_pad<2, true> : repeating_pad<2, false>)(x, pads);
+  return (reflected ? repeating_pad<3, true> : repeating_pad<3, false>)(x, pads);
 }
 
 // Sequences of different lengths side by side, the shorter ones filled up.
@@ -163,6 +171,22 @@ Results padded_together(Build& b) {
   return stack(padded, b.flag("batch_first") ? 0 : 1);
 }
 
+template <size_t n, bool reflected>
+void add_repeating_pad(Registry& ops, const char* schema, const char* backward_schema) {
+  ops.add(repeating_pad<n, reflected>, {
+      .schema = schema,
+      .meta = [](MetaCall& m) { return repeating_meta(m, n, reflected); },
+      .lower = [](Lower& l) { lower_repeating(l, n, reflected); },
+      .vjp = {{"self", [](Vjp& v) { return repeating_pad_backward<n, reflected>(v.grad(), v["self"], v.arg("padding")); }}},
+  });
+  ops.add(repeating_pad_backward<n, reflected>, {
+      .schema = backward_schema,
+      .meta = [](MetaCall& m) -> Metas { return like(m.meta("self"), m.meta("self").sizes); },
+      .lower = [](Lower& l) { lower_repeating_backward(l, n, reflected); },
+      .vjp = {{"grad_output", [](Vjp& v) { return repeating_pad<n, reflected>(v.grad(), v.arg("padding")); }}},
+  });
+}
+
 }  // namespace
 
 void register_padding(Registry& ops) {
@@ -178,23 +202,24 @@ void register_padding(Registry& ops) {
         return constant_pad_nd(v.grad(), back, 0);
       }}},
   });
-#define TENON_REPEATING_PAD(n, pads, name, array, array_backward, reflected)                                           \
-  ops.add(array[n - 1], {.schema = name "_pad" #n "d(Tensor self, SymInt[" #pads "] padding) -> Tensor",               \
-                         .meta = [](MetaCall& m) { return repeating_meta(m, n, reflected); },                          \
-                         .lower = [](Lower& l) { lower_repeating(l, n, reflected); },                                  \
-                         .vjp = {{"self", [](Vjp& v) { return array_backward[n - 1](v.grad(), v["self"], v.arg("padding")); }}}});  \
-  ops.add(array_backward[n - 1], {.schema = name "_pad" #n "d_backward(Tensor grad_output, Tensor self, SymInt[" #pads \
-                                                 "] padding) -> Tensor",                                               \
-                                  .meta = [](MetaCall& m) -> Metas { return like(m.meta("self"), m.meta("self").sizes); },       \
-                                  .lower = [](Lower& l) { lower_repeating_backward(l, n, reflected); },                \
-                                  .vjp = {{"grad_output", [](Vjp& v) { return array[n - 1](v.grad(), v.arg("padding")); }}}})
-  TENON_REPEATING_PAD(1, 2, "reflection", reflection, reflection_backward, true);
-  TENON_REPEATING_PAD(2, 4, "reflection", reflection, reflection_backward, true);
-  TENON_REPEATING_PAD(3, 6, "reflection", reflection, reflection_backward, true);
-  TENON_REPEATING_PAD(1, 2, "replication", replication, replication_backward, false);
-  TENON_REPEATING_PAD(2, 4, "replication", replication, replication_backward, false);
-  TENON_REPEATING_PAD(3, 6, "replication", replication, replication_backward, false);
-#undef TENON_REPEATING_PAD
+  add_repeating_pad<1, true>(
+      ops, "reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
+      "reflection_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor");
+  add_repeating_pad<2, true>(
+      ops, "reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor",
+      "reflection_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor");
+  add_repeating_pad<3, true>(
+      ops, "reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
+      "reflection_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor");
+  add_repeating_pad<1, false>(
+      ops, "replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
+      "replication_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor");
+  add_repeating_pad<2, false>(
+      ops, "replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor",
+      "replication_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor");
+  add_repeating_pad<3, false>(
+      ops, "replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
+      "replication_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor");
   ops.add(circular, {
       .schema = "_pad_circular(Tensor self, SymInt[] pad) -> Tensor",
       .kind = OpKind::composite,

@@ -188,7 +188,7 @@ void lower_pair(Lower& l, Combine first, Combine second) {
   });
 }
 
-// What max and its kin reduce: there must be an element to choose.
+// What max, min and their positions reduce: there must be an element to choose.
 Reduced chosen_from(const MetaCall& m) {
   Reduced over(m, m.meta("self").sizes);
   require_elements(m, m.meta("self").sizes, over);

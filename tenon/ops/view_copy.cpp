@@ -1,4 +1,4 @@
-// Views copied: view_copy, slice_copy and their kin.
+// Views copied: view_copy, slice_copy and so on, the functional forms of views.
 #include "tenon/ops/convert.h"
 #include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"
