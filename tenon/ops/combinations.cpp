@@ -60,11 +60,11 @@ Results combined_elements(Build& b) {
 
 void register_combinations(Registry& ops) {
   ops.add(meshgrid, {
-      .schema = "meshgrid(Tensor[] tensors) -> Tensor[]",
-      .kind = OpKind::composite,
-      .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return many(grids(b.tensors("tensors"), "ij", b)); },
-  });
+                        .schema = "meshgrid(Tensor[] tensors) -> Tensor[]",
+                        .kind = OpKind::composite,
+                        .traits = {.may_alias = true},
+                        .decompose = [](Build& b) { return many(grids(b.tensors("tensors"), "ij", b)); },
+                    });
   ops.add({
       .schema = "meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]",
       .kind = OpKind::composite,

@@ -32,34 +32,40 @@ Results embedded_diagonal(Build& b) {
 
 void register_diagonal(Registry& ops) {
   ops.add(diagonal, {
-      .schema = "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
-      .kind = OpKind::view,
-      .view = [](MetaCall& m) {
-        size_t rank = m.meta("self").rank(), a = m.dim("dim1", rank), b = m.dim("dim2", rank);
-        m.require(a != b, "the two dimensions must differ, both are ", a);
-        SymInt offset = m.integer("offset"), rows = m.meta("self").sizes[a], columns = m.meta("self").sizes[b];
-        SymInt size = statically_true(sym::lt(offset, 0)) ? smaller(rows + offset, columns) : smaller(rows, columns - offset);
-        return std::vector<IndexMap>{{{remap::Diagonal{a, b, offset, larger(size, 0)}}}};
-      },
-  });
+                        .schema = "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
+                        .kind = OpKind::view,
+                        .view =
+                            [](MetaCall& m) {
+                              size_t rank = m.meta("self").rank(), a = m.dim("dim1", rank), b = m.dim("dim2", rank);
+                              m.require(a != b, "the two dimensions must differ, both are ", a);
+                              SymInt offset = m.integer("offset"), rows = m.meta("self").sizes[a],
+                                     columns = m.meta("self").sizes[b];
+                              SymInt size = statically_true(sym::lt(offset, 0)) ? smaller(rows + offset, columns)
+                                                                                : smaller(rows, columns - offset);
+                              return std::vector<IndexMap>{{{remap::Diagonal{a, b, offset, larger(size, 0)}}}};
+                            },
+                    });
   ops.add({
       .schema = "diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) -> Tensor",
       .kind = OpKind::composite,
       .decompose =
-          [](Build& b) { return diagonal_scatter(zeros(b.ints("input_sizes"), b["grad_output"]), b["grad_output"], b.arg("offset"), b.arg("dim1"), b.arg("dim2")); },
+          [](Build& b) {
+            return diagonal_scatter(zeros(b.ints("input_sizes"), b["grad_output"]), b["grad_output"], b.arg("offset"),
+                                    b.arg("dim1"), b.arg("dim2"));
+          },
   });
   ops.add(diag_embed, {
-      .schema = "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = embedded_diagonal,
-  });
+                          .schema = "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
+                          .kind = OpKind::composite,
+                          .decompose = embedded_diagonal,
+                      });
   ops.add({
       .schema = "diag(Tensor self, int diagonal=0) -> Tensor",
       .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
         b.require(b["self"].rank() == 1 || b["self"].rank() == 2, "expected 1 or 2 dimensions, got ", b["self"].meta());
         return b["self"].rank() == 1 ? diag_embed(b["self"], b.arg("diagonal"))
-                                : clone(diagonal(b["self"], b.arg("diagonal")), MemoryFormat::contiguous);
+                                     : clone(diagonal(b["self"], b.arg("diagonal")), MemoryFormat::contiguous);
       },
   });
   ops.add({

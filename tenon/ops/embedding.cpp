@@ -45,33 +45,40 @@ void lower_embedding_backward(Lower& l) {
 }  // namespace
 
 void register_embedding(Registry& ops) {
-  ops.add(embedding, {
-      .schema = "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool "
-                "scale_grad_by_freq=False, bool sparse=False) -> Tensor",
-      .meta = embedding_meta,
-      .lower =
-          [](Lower& l) {
-            l.tensor([&](const Index& i) { return l["weight"].at({l["indices"].at(i.drop_last()), i.last()}); });
-          },
-      .vjp = {{"weight", [](Vjp& v) {
-        v.supports(!v.flag("sparse"), "sparse gradients are not supported; use sparse=False");
-        return embedding_backward(v.grad(), v["indices"], v["weight"].size(0), v.arg("padding_idx"), v.arg("scale_grad_by_freq"));
-      }}},
-  });
-  ops.add(embedding_backward, {
-      .schema = "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt "
-                "padding_idx, bool scale_grad_by_freq) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas {
-        m.require(m.meta("grad_output").rank() == m.meta("indices").rank() + 1, "expected one dimension more than ", m.meta("indices"),
-                  ", got ", m.meta("grad_output"));
-        return like(m.meta("grad_output"), {m.integer("num_weights"), m.meta("grad_output").sizes.back()});
-      },
-      .lower = lower_embedding_backward,
-      .vjp = {{"grad_output", [](Vjp& v) {
-        Tensor rows = embedding(v.grad(), v["indices"]);  // PyTorch leaves scale_grad_by_freq out of the second gradient
-        return where(eq(unsqueeze(v["indices"], -1), v.arg("padding_idx")), 0.0, rows);
-      }}},
-  });
+  ops.add(
+      embedding,
+      {
+          .schema = "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool "
+                    "scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+          .meta = embedding_meta,
+          .lower =
+              [](Lower& l) {
+                l.tensor([&](const Index& i) { return l["weight"].at({l["indices"].at(i.drop_last()), i.last()}); });
+              },
+          .vjp = {{"weight",
+                   [](Vjp& v) {
+                     v.supports(!v.flag("sparse"), "sparse gradients are not supported; use sparse=False");
+                     return embedding_backward(v.grad(), v["indices"], v["weight"].size(0), v.arg("padding_idx"),
+                                               v.arg("scale_grad_by_freq"));
+                   }}},
+      });
+  ops.add(embedding_backward,
+          {
+              .schema = "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt "
+                        "padding_idx, bool scale_grad_by_freq) -> Tensor",
+              .meta = [](MetaCall& m) -> Metas {
+                m.require(m.meta("grad_output").rank() == m.meta("indices").rank() + 1,
+                          "expected one dimension more than ", m.meta("indices"), ", got ", m.meta("grad_output"));
+                return like(m.meta("grad_output"), {m.integer("num_weights"), m.meta("grad_output").sizes.back()});
+              },
+              .lower = lower_embedding_backward,
+              .vjp = {{"grad_output",
+                       [](Vjp& v) {
+                         Tensor rows = embedding(
+                             v.grad(), v["indices"]);  // PyTorch leaves scale_grad_by_freq out of the second gradient
+                         return where(eq(unsqueeze(v["indices"], -1), v.arg("padding_idx")), 0.0, rows);
+                       }}},
+          });
 }
 
 }  // namespace tenon

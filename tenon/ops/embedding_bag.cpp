@@ -62,7 +62,8 @@ Ref bag_numbers(Lower& l, Ref offsets, SymInt n) {
   Sizes flat = {n + 1};
   Ref begins = l.temporary(DType::i64, flat), numbers = l.temporary(DType::i64, flat);
   l.fill(begins, l.extent(0));
-  l.stage(Sizes(offsets.sizes()), [&](const Index& b) { l.store(begins, {offsets.at(b)}, l.extent(1), loop::Mode::add); });
+  l.stage(Sizes(offsets.sizes()),
+          [&](const Index& b) { l.store(begins, {offsets.at(b)}, l.extent(1), loop::Mode::add); });
   loop::Scan scan;
   scan.in = begins.operand(flat, {1});
   scan.out = numbers.operand(flat, {1});
@@ -71,7 +72,8 @@ Ref bag_numbers(Lower& l, Ref offsets, SymInt n) {
 }
 
 void lower_bag(Lower& l) {
-  Ref weight = l["weight"], indices = l["indices"], out = l.out(0), out_bags = l.out(1), out_sizes = l.out(2), out_largest = l.out(3);
+  Ref weight = l["weight"], indices = l["indices"], out = l.out(0), out_bags = l.out(1), out_sizes = l.out(2),
+      out_largest = l.out(3);
   SymInt n = indices.size(0), bags = out.size(0), width = weight.size(1);
   int64_t mode = l.constant("mode"), padding = l.constant("padding_idx");
   bool weighted = l.given("per_sample_weights");
@@ -95,7 +97,8 @@ void lower_bag(Lower& l) {
   l.stage({n, width}, [&](const Index& i) {
     Expr value = weight.at({indices.at({i[0]}), i[1]});
     if (weighted) value = value * l["per_sample_weights"].at({i[0]});
-    l.store_if(counts(i[0]), target, {bag.at({i[0]}), i[1]}, value, mode == largest ? loop::Mode::max : loop::Mode::add);
+    l.store_if(counts(i[0]), target, {bag.at({i[0]}), i[1]}, value,
+               mode == largest ? loop::Mode::max : loop::Mode::add);
   });
   l.tensor(out, [&](const Index& i) {
     Expr value = target.at(i), size = sizes.at({i[0]});
@@ -104,7 +107,7 @@ void lower_bag(Lower& l) {
     return loop::select(size > 0, whole, l.constant(0, type));
   });
   if (mode != largest) return;
-  Ref first = l.temporary(DType::i64, Sizes(out.sizes()));   // the first index that reaches it
+  Ref first = l.temporary(DType::i64, Sizes(out.sizes()));  // the first index that reaches it
   l.fill(first, l.extent(n));
   l.stage({n, width}, [&](const Index& i) {
     Expr value = weight.at({indices.at({i[0]}), i[1]});
@@ -112,9 +115,8 @@ void lower_bag(Lower& l) {
     Expr reaches = value == best || (is_nan(value) && is_nan(best));
     l.store_if(counts(i[0]) && reaches, first, {bag.at({i[0]}), i[1]}, i[0], loop::Mode::min);
   });
-  l.tensor(out_largest, [&](const Index& i) {
-    return indices.at_if(first.at(i) < l.extent(n), {first.at(i)}, l.extent(0));
-  });
+  l.tensor(out_largest,
+           [&](const Index& i) { return indices.at_if(first.at(i) < l.extent(n), {first.at(i)}, l.extent(0)); });
 }
 
 // The gradient has two forms; one knows the offsets, from which bags follow where they were left out.
@@ -183,98 +185,123 @@ void lower_backward(Lower& l) {
 }
 
 Results any_bag(Build& b, CallArg padding) {
-  return embedding_bag(b["weight"], b["indices"], b["offsets"], b.arg("scale_grad_by_freq"), b.arg("mode"), b.arg("sparse"),
-                       b["per_sample_weights"], b.arg("include_last_offset"), padding);
+  return embedding_bag(b["weight"], b["indices"], b["offsets"], b.arg("scale_grad_by_freq"), b.arg("mode"),
+                       b.arg("sparse"), b["per_sample_weights"], b.arg("include_last_offset"), padding);
 }
 
 }  // namespace
 
 void register_embedding_bag(Registry& ops) {
   ops.add(embedding_bag, {
-      .schema = "_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, "
-                "Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
+                             .schema = "_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool "
+                                       "scale_grad_by_freq=False, int mode=0, bool sparse=False, "
+                                       "Tensor? per_sample_weights=None, bool include_last_offset=False, int "
+                                       "padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
+                             .meta = bag_meta,
+                             .lower = lower_bag,
+                             .vjp = {{"weight",
+                                      [](Vjp& v) {
+                                        return embedding_bag_backward(v.grad(), v["indices"], v["offsets"], v.out(1),
+                                                                      v.out(2), v.out(3), v["weight"].size(0),
+                                                                      v.arg("scale_grad_by_freq"), v.arg("mode"), false,
+                                                                      v["per_sample_weights"], v.arg("padding_idx"));
+                                      }},
+                                     {"per_sample_weights",
+                                      [](Vjp& v) {
+                                        return sample_weights_backward(v.grad(), v["weight"], v["indices"],
+                                                                       v["offsets"], v.out(1), v.arg("mode"),
+                                                                       v.arg("padding_idx"));
+                                      }}},
+                         });
+  ops.add({
+      .schema = "_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets, bool "
+                "scale_grad_by_freq=False, int mode=0, bool "
+                "sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> "
+                "(Tensor, Tensor, Tensor, Tensor)",
       .meta = bag_meta,
       .lower = lower_bag,
-      .vjp = {{"weight", [](Vjp& v) {
-        return embedding_bag_backward(v.grad(), v["indices"], v["offsets"], v.out(1), v.out(2), v.out(3),
-                                      v["weight"].size(0), v.arg("scale_grad_by_freq"), v.arg("mode"), false,
-                                      v["per_sample_weights"], v.arg("padding_idx"));
-      }},
-              {"per_sample_weights", [](Vjp& v) {
-        return sample_weights_backward(v.grad(), v["weight"], v["indices"], v["offsets"], v.out(1), v.arg("mode"),
-                                       v.arg("padding_idx"));
-      }}},
   });
   ops.add({
-      .schema = "_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool "
-                "sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
-      .meta = bag_meta,
-      .lower = lower_bag,
-  });
-  ops.add({
-      .schema = "embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, "
+      .schema = "embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int "
+                "mode=0, bool sparse=False, "
                 "Tensor? per_sample_weights=None, bool include_last_offset=False) -> (Tensor, Tensor, Tensor, Tensor)",
       .kind = OpKind::composite,
       .decompose = [](Build& b) { return any_bag(b, -1); },
   });
   ops.add({
-      .schema = "embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool sparse, Tensor? "
+      .schema = "embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int "
+                "mode, bool sparse, Tensor? "
                 "per_sample_weights, bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)",
       .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
         if (!b.given("padding_idx")) return any_bag(b, -1);
         b.require(b["weight"].rank() == 2, "weight: expected a table of 2 dimensions, got ", b["weight"].meta());
         SymInt rows = b["weight"].size(0), padding = b.integer("padding_idx");
-        b.require(padding.is_int() && (!rows.is_int() || (padding.as_int() >= -rows.as_int() && padding.as_int() < rows.as_int())),
+        b.require(padding.is_int() &&
+                      (!rows.is_int() || (padding.as_int() >= -rows.as_int() && padding.as_int() < rows.as_int())),
                   "padding_idx: expected a row of ", b["weight"].meta(), ", got ", padding);
         if (padding.as_int() >= 0) return any_bag(b, padding);
-        b.require(rows.is_int(), "padding_idx: expected a number that is not negative for a table of unknown size, got ", padding);
+        b.require(rows.is_int(),
+                  "padding_idx: expected a number that is not negative for a table of unknown size, got ", padding);
         return any_bag(b, padding + rows);
       },
   });
-  ops.add(embedding_bag_backward, {
-      .schema = "_embedding_bag_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, Tensor bag_size, Tensor maximum_indices, "
-                "SymInt num_weights, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, int padding_idx=-1) -> Tensor",
-      .meta = [](MetaCall& m) {
-        m.supports(!m.flag("sparse"), "sparse gradients are not supported; the dense one has the same values");
-        return backward_meta(m);
-      },
-      .lower = lower_backward,
-  });
+  ops.add(embedding_bag_backward,
+          {
+              .schema = "_embedding_bag_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, "
+                        "Tensor bag_size, Tensor maximum_indices, "
+                        "SymInt num_weights, bool scale_grad_by_freq, int mode, bool sparse, Tensor? "
+                        "per_sample_weights, int padding_idx=-1) -> Tensor",
+              .meta =
+                  [](MetaCall& m) {
+                    m.supports(!m.flag("sparse"),
+                               "sparse gradients are not supported; the dense one has the same values");
+                    return backward_meta(m);
+                  },
+              .lower = lower_backward,
+          });
   ops.add({
-      .schema = "_embedding_bag_dense_backward(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, Tensor maximum_indices, SymInt "
-                "num_weights, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, int padding_idx=-1) -> Tensor",
+      .schema =
+          "_embedding_bag_dense_backward(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, Tensor "
+          "maximum_indices, SymInt "
+          "num_weights, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, int padding_idx=-1) -> Tensor",
       .meta = backward_meta,
       .lower = lower_backward,
   });
-  ops.add(sample_weights_backward, {
-      .schema = "_embedding_bag_per_sample_weights_backward(Tensor grad, Tensor weight, Tensor indices, Tensor offsets, Tensor offset2bag, int "
-                "mode, int padding_idx=-1) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta &g = m.meta("grad"), &w = m.meta("weight");
-        m.require(m.constant("mode") == total, "per_sample_weights are for sums (mode 0), got mode ", m.constant("mode"));
-        m.require(g.rank() == 2 && w.rank() == 2 && g.dtype == w.dtype && is_floating(g.dtype) && g.sizes[1] == w.sizes[1],
-                  "expected a gradient and a table of equally long rows, got ", g, " and ", w);
-        for (const char* arg : {"indices", "offsets", "offset2bag"}) require_indices(m, arg);
-        SymInt n = m.meta("indices").sizes[0], bags = m.meta("offset2bag").sizes[0];
-        m.require(bags == n || bags == SymInt(0) || !n.is_int() || !bags.is_int(), "offset2bag: expected one for each of ", n, " indices, got ", m.meta("offset2bag"));
-        return like(g, {n});
-      },
-      .lower = [](Lower& l) {
-        Ref grad = l["grad"], weight = l["weight"], indices = l["indices"];
-        int64_t padding = l.constant("padding_idx");
-        Ref bag = l["offset2bag"];
-        if (bag.size(0) == SymInt(0)) bag = bag_numbers(l, l["offsets"], indices.size(0));
-        Compute type = loop::compute_of(grad.dtype());
-        l.tensor([&](const Index& i) {
-          Expr row = indices.at(i), from = bag.at(i), inside = from < l.extent(grad.size(0));
-          if (padding >= 0) inside = inside && row != l.extent(padding);
-          return l.sum({grad.size(1)}, [&](const Index& d) {
-            return grad.at_if(inside, {from, d[0]}, l.constant(0, type)) * weight.at({row, d[0]});
+  ops.add(sample_weights_backward,
+          {
+              .schema = "_embedding_bag_per_sample_weights_backward(Tensor grad, Tensor weight, Tensor indices, Tensor "
+                        "offsets, Tensor offset2bag, int "
+                        "mode, int padding_idx=-1) -> Tensor",
+              .meta = [](MetaCall& m) -> Metas {
+                const TensorMeta &g = m.meta("grad"), &w = m.meta("weight");
+                m.require(m.constant("mode") == total, "per_sample_weights are for sums (mode 0), got mode ",
+                          m.constant("mode"));
+                m.require(g.rank() == 2 && w.rank() == 2 && g.dtype == w.dtype && is_floating(g.dtype) &&
+                              g.sizes[1] == w.sizes[1],
+                          "expected a gradient and a table of equally long rows, got ", g, " and ", w);
+                for (const char* arg : {"indices", "offsets", "offset2bag"}) require_indices(m, arg);
+                SymInt n = m.meta("indices").sizes[0], bags = m.meta("offset2bag").sizes[0];
+                m.require(bags == n || bags == SymInt(0) || !n.is_int() || !bags.is_int(),
+                          "offset2bag: expected one for each of ", n, " indices, got ", m.meta("offset2bag"));
+                return like(g, {n});
+              },
+              .lower =
+                  [](Lower& l) {
+                    Ref grad = l["grad"], weight = l["weight"], indices = l["indices"];
+                    int64_t padding = l.constant("padding_idx");
+                    Ref bag = l["offset2bag"];
+                    if (bag.size(0) == SymInt(0)) bag = bag_numbers(l, l["offsets"], indices.size(0));
+                    Compute type = loop::compute_of(grad.dtype());
+                    l.tensor([&](const Index& i) {
+                      Expr row = indices.at(i), from = bag.at(i), inside = from < l.extent(grad.size(0));
+                      if (padding >= 0) inside = inside && row != l.extent(padding);
+                      return l.sum({grad.size(1)}, [&](const Index& d) {
+                        return grad.at_if(inside, {from, d[0]}, l.constant(0, type)) * weight.at({row, d[0]});
+                      });
+                    });
+                  },
           });
-        });
-      },
-  });
 }
 
 }  // namespace tenon

@@ -102,11 +102,11 @@ Results rotated(Build& b) {
 
 void register_flip(Registry& ops) {
   ops.add(flip, {
-      .schema = "flip(Tensor self, int[] dims) -> Tensor",
-      .meta = flip_meta,
-      .lower = lower_flip,
-      .vjp = {{"self", [](Vjp& v) { return flip(v.grad(), v.arg("dims")); }}},
-  });
+                    .schema = "flip(Tensor self, int[] dims) -> Tensor",
+                    .meta = flip_meta,
+                    .lower = lower_flip,
+                    .vjp = {{"self", [](Vjp& v) { return flip(v.grad(), v.arg("dims")); }}},
+                });
   ops.add({
       .schema = "fliplr(Tensor self) -> Tensor",
       .kind = OpKind::composite,
@@ -126,15 +126,16 @@ void register_flip(Registry& ops) {
           },
   });
   ops.add(roll, {
-      .schema = "roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
-      .meta = roll_meta,
-      .lower = lower_roll,
-      .vjp = {{"self", [](Vjp& v) {
-        Sizes back = v.ints("shifts");
-        for (SymInt& s : back) s = -s;
-        return roll(v.grad(), back, v.arg("dims"));
-      }}},
-  });
+                    .schema = "roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
+                    .meta = roll_meta,
+                    .lower = lower_roll,
+                    .vjp = {{"self",
+                             [](Vjp& v) {
+                               Sizes back = v.ints("shifts");
+                               for (SymInt& s : back) s = -s;
+                               return roll(v.grad(), back, v.arg("dims"));
+                             }}},
+                });
   ops.add({
       .schema = "fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor",
       .kind = OpKind::composite,

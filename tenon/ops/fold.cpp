@@ -96,39 +96,49 @@ void lower_col2im(Lower& l) {
 }  // namespace
 
 void register_fold(Registry& ops) {
-  ops.add(im2col, {
+  ops.add(
+      im2col,
+      {
           .schema = "im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
           .meta = im2col_meta,
           .lower = lower_im2col,
-          .vjp = {{"self", [](Vjp& v) {
-            const Sizes& s = v["self"].sizes();
-            return col2im(v.grad(), Sizes{s[s.size() - 2], s[s.size() - 1]}, v.arg("kernel_size"), v.arg("dilation"), v.arg("padding"), v.arg("stride"));
-          }}},
+          .vjp = {{"self",
+                   [](Vjp& v) {
+                     const Sizes& s = v["self"].sizes();
+                     return col2im(v.grad(), Sizes{s[s.size() - 2], s[s.size() - 1]}, v.arg("kernel_size"),
+                                   v.arg("dilation"), v.arg("padding"), v.arg("stride"));
+                   }}},
       });
-  ops.add(col2im, {
-      .schema = "col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] "
-                "padding, int[2] stride) -> Tensor",
-      .meta = col2im_meta,
-      .lower = lower_col2im,
-      .vjp = {{"self", [](Vjp& v) { return im2col(v.grad(), v.arg("kernel_size"), v.arg("dilation"), v.arg("padding"), v.arg("stride")); }}},
-  });
-  ops.add(unfold_backward, {
-      .schema = "unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return like(m.meta("grad_in"), m.ints("input_sizes")); },
-      .lower =
-          [](Lower& l) {
-            Ref grad = l["grad_in"];
-            Sizes sizes = l.ints("input_sizes");
-            size_t dim = l.dim("dim", sizes.size());
-            accumulate(l, Sizes(grad.sizes()), [&](Ref target, const Index& i) {
-              if (sizes.empty()) return l.store(target, {}, grad.at(i), loop::Mode::add);
-              Index at = i.drop_last();
-              l.store(target, at.with(dim, at[dim] * l.extent(l.integer("step")) + i.last()), grad.at(i),
-                      loop::Mode::add);
-            });
-          },
-      .vjp = {{"grad_in", [](Vjp& v) { return unfold(v.grad(), v.arg("dim"), v.arg("size"), v.arg("step")); }}},
-  });
+  ops.add(col2im,
+          {
+              .schema = "col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] "
+                        "padding, int[2] stride) -> Tensor",
+              .meta = col2im_meta,
+              .lower = lower_col2im,
+              .vjp = {{"self",
+                       [](Vjp& v) {
+                         return im2col(v.grad(), v.arg("kernel_size"), v.arg("dilation"), v.arg("padding"),
+                                       v.arg("stride"));
+                       }}},
+          });
+  ops.add(unfold_backward,
+          {
+              .schema = "unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",
+              .meta = [](MetaCall& m) -> Metas { return like(m.meta("grad_in"), m.ints("input_sizes")); },
+              .lower =
+                  [](Lower& l) {
+                    Ref grad = l["grad_in"];
+                    Sizes sizes = l.ints("input_sizes");
+                    size_t dim = l.dim("dim", sizes.size());
+                    accumulate(l, Sizes(grad.sizes()), [&](Ref target, const Index& i) {
+                      if (sizes.empty()) return l.store(target, {}, grad.at(i), loop::Mode::add);
+                      Index at = i.drop_last();
+                      l.store(target, at.with(dim, at[dim] * l.extent(l.integer("step")) + i.last()), grad.at(i),
+                              loop::Mode::add);
+                    });
+                  },
+              .vjp = {{"grad_in", [](Vjp& v) { return unfold(v.grad(), v.arg("dim"), v.arg("size"), v.arg("step")); }}},
+          });
 }
 
 }  // namespace tenon

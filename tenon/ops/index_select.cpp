@@ -103,8 +103,8 @@ void lower_index_fill(Lower& l) {
   Sizes domain = self.sizes();
   if (!domain.empty()) domain[dim] = index.sizes().empty() ? SymInt(1) : index.size(0);
   lower_along(
-      l, l.out(), index, domain, dim, true, [&](const Index&) { return l.scalar("value", loop::compute_of(self.dtype())); },
-      Mode::set);
+      l, l.out(), index, domain, dim, true,
+      [&](const Index&) { return l.scalar("value", loop::compute_of(self.dtype())); }, Mode::set);
 }
 
 // What a source gets: the slices it was written to. A source without dimensions was one element of them.
@@ -120,27 +120,36 @@ Grads zeroed_gradient(Vjp& v) { return {index_fill(v.grad(), v.arg("dim"), v["in
 
 void register_index_select(Registry& ops) {
   ops.add(index_select, {
-      .schema = "index_select(Tensor self, int dim, Tensor index) -> Tensor",
-      .meta = index_select_meta,
-      .lower = lower_index_select,
-      .vjp = {{"self", [](Vjp& v) { return index_add(zeros(v["self"].sizes(), v.grad()), v.arg("dim"), v["index"], v.grad()); }}},
-  });
+                            .schema = "index_select(Tensor self, int dim, Tensor index) -> Tensor",
+                            .meta = index_select_meta,
+                            .lower = lower_index_select,
+                            .vjp = {{"self",
+                                     [](Vjp& v) {
+                                       return index_add(zeros(v["self"].sizes(), v.grad()), v.arg("dim"), v["index"],
+                                                        v.grad());
+                                     }}},
+                        });
   ops.add({
       .schema = "index_select_backward(Tensor grad, SymInt[] self_sizes, int dim, Tensor index) -> Tensor",
       .kind = OpKind::composite,
-      .decompose = [](Build& b) { return index_add(zeros(b.ints("self_sizes"), b["grad"]), b.arg("dim"), b["index"], b["grad"]); },
+      .decompose =
+          [](Build& b) {
+            return index_add(zeros(b.ints("self_sizes"), b["grad"]), b.arg("dim"), b["index"], b["grad"]);
+          },
   });
-  ops.add(index_add, {
-      .schema = "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
-      .meta = indexed_meta,
-      .lower = [](Lower& l) { lower_indexed(l, Mode::add, l.number("alpha") != 1); },
-      .vjp = {{"self", [](Vjp& v) { return v.grad(); }},
-              {"source", [](Vjp& v) -> Tensor {
-                Tensor g = source_gradient(v);
-                if (v.number("alpha") == 1) return g;
-                return mul(g, v.arg("alpha"));
-              }}},
-  });
+  ops.add(index_add,
+          {
+              .schema = "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
+              .meta = indexed_meta,
+              .lower = [](Lower& l) { lower_indexed(l, Mode::add, l.number("alpha") != 1); },
+              .vjp = {{"self", [](Vjp& v) { return v.grad(); }},
+                      {"source",
+                       [](Vjp& v) -> Tensor {
+                         Tensor g = source_gradient(v);
+                         if (v.number("alpha") == 1) return g;
+                         return mul(g, v.arg("alpha"));
+                       }}},
+          });
   ops.add({
       .schema = "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
       .meta = indexed_meta,
@@ -148,11 +157,11 @@ void register_index_select(Registry& ops) {
       .vjp = {{"self", zeroed_gradient}, {"source", [](Vjp& v) { return source_gradient(v); }}},
   });
   ops.add(index_fill, {
-      .schema = "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
-      .meta = kept_meta,
-      .lower = lower_index_fill,
-      .vjp = {{"self", zeroed_gradient}},
-  });
+                          .schema = "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+                          .meta = kept_meta,
+                          .lower = lower_index_fill,
+                          .vjp = {{"self", zeroed_gradient}},
+                      });
   ops.add({
       .schema = "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
       .meta =
@@ -161,10 +170,12 @@ void register_index_select(Registry& ops) {
             return kept_meta(m);
           },
       .lower = lower_index_fill,
-      .vjp = {{"self", zeroed_gradient}, {"value", [](Vjp& v) {
-        Tensor g = v.grad(), hit = index_fill(zeros_like(g), v.arg("dim"), v["index"], 1);
-        return sum(where(ne(hit, 0), g, 0.0), Sizes{});  // a place named twice counts once
-      }}},
+      .vjp = {{"self", zeroed_gradient},
+              {"value",
+               [](Vjp& v) {
+                 Tensor g = v.grad(), hit = index_fill(zeros_like(g), v.arg("dim"), v["index"], 1);
+                 return sum(where(ne(hit, 0), g, 0.0), Sizes{});  // a place named twice counts once
+               }}},
   });
   ops.add({
       .schema = "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool "
@@ -175,57 +186,62 @@ void register_index_select(Registry& ops) {
             Tensor source = b["source"], index = b["index"];
             Sizes sizes(source.rank(), SymInt(1));
             if (!sizes.empty()) sizes[b.dim("dim", source.rank())] = index.numel();
-            return scatter_reduce(b["self"], b.arg("dim"), expand(reshape(index, sizes), source.sizes()), source, b.arg("reduce"),
-                                  kw("include_self", b.arg("include_self")));
+            return scatter_reduce(b["self"], b.arg("dim"), expand(reshape(index, sizes), source.sizes()), source,
+                                  b.arg("reduce"), kw("include_self", b.arg("include_self")));
           },
   });
-  ops.add(take, {
-      .schema = "take(Tensor self, Tensor index) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas {
-        m.require(m.meta("index").dtype == DType::i64, "expected i64 indices, got ", m.meta("index"));
-        return like(m.meta("self"), m.meta("index").sizes);
-      },
-      .lower =
-          [](Lower& l) {
-            Sizes sizes = l["self"].sizes();
-            l.tensor([&](const Index& i) {
-              return l["self"].at(unravelled(l, wrapped(l, l["index"].at(i), count(sizes)), sizes));
-            });
+  ops.add(
+      take,
+      {
+          .schema = "take(Tensor self, Tensor index) -> Tensor",
+          .meta = [](MetaCall& m) -> Metas {
+            m.require(m.meta("index").dtype == DType::i64, "expected i64 indices, got ", m.meta("index"));
+            return like(m.meta("self"), m.meta("index").sizes);
           },
-      .vjp = {{"self", [](Vjp& v) { return put(zeros(v["self"].sizes(), v.grad()), v["index"], v.grad(), true); }}},
-  });
+          .lower =
+              [](Lower& l) {
+                Sizes sizes = l["self"].sizes();
+                l.tensor([&](const Index& i) {
+                  return l["self"].at(unravelled(l, wrapped(l, l["index"].at(i), count(sizes)), sizes));
+                });
+              },
+          .vjp = {{"self", [](Vjp& v) { return put(zeros(v["self"].sizes(), v.grad()), v["index"], v.grad(), true); }}},
+      });
   ops.add(put, {
-      .schema = "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta &self = m.meta("self"), &index = m.meta("index"), &source = m.meta("source");
-        m.require(index.dtype == DType::i64, "expected i64 indices, got ", index);
-        m.require(source.dtype == self.dtype, "expected a source of the dtype of ", self, ", got ", source);
-        SymInt a = count(index.sizes), b = count(source.sizes);
-        m.require(a == b || !a.is_int() || !b.is_int(), "expected as many elements as indices, got ", source,
-                  " for ", index);
-        TensorMeta out = like(self, self.sizes);
-        if (is_dense(self)) out.strides = self.strides;
-        return out;
-      },
-      .lower =
-          [](Lower& l) {
-            WideResult wide(l, l.out());
-            l.copy(l["self"], wide.target);
-            Sizes sizes = l.out().sizes(), from = l["source"].sizes();
-            l.stage(Sizes(l["index"].sizes()), [&](const Index& i) {
-              Expr flat = l.extent(0);
-              for (size_t d = 0; d < i.size(); ++d) flat = flat * l.extent(l["index"].size(d)) + i[d];
-              Index to = unravelled(l, wrapped(l, l["index"].at(i), count(sizes)), sizes);
-              l.store(wide.target, to, l["source"].at(unravelled(l, flat, from)), l.flag("accumulate") ? Mode::add : Mode::set);
-            });
-            wide.finish();
-          },
-      .vjp = {{"self", [](Vjp& v) -> Tensor {
-        if (v.flag("accumulate")) return v.grad();
-        return put(v.grad(), v["index"], zeros(v["source"].sizes(), v.grad()), false);
-      }},
-              {"source", [](Vjp& v) { return reshape(take(v.grad(), v["index"]), v["source"].sizes()); }}},
-  });
+                   .schema = "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
+                   .meta = [](MetaCall& m) -> Metas {
+                     const TensorMeta &self = m.meta("self"), &index = m.meta("index"), &source = m.meta("source");
+                     m.require(index.dtype == DType::i64, "expected i64 indices, got ", index);
+                     m.require(source.dtype == self.dtype, "expected a source of the dtype of ", self, ", got ",
+                               source);
+                     SymInt a = count(index.sizes), b = count(source.sizes);
+                     m.require(a == b || !a.is_int() || !b.is_int(), "expected as many elements as indices, got ",
+                               source, " for ", index);
+                     TensorMeta out = like(self, self.sizes);
+                     if (is_dense(self)) out.strides = self.strides;
+                     return out;
+                   },
+                   .lower =
+                       [](Lower& l) {
+                         WideResult wide(l, l.out());
+                         l.copy(l["self"], wide.target);
+                         Sizes sizes = l.out().sizes(), from = l["source"].sizes();
+                         l.stage(Sizes(l["index"].sizes()), [&](const Index& i) {
+                           Expr flat = l.extent(0);
+                           for (size_t d = 0; d < i.size(); ++d) flat = flat * l.extent(l["index"].size(d)) + i[d];
+                           Index to = unravelled(l, wrapped(l, l["index"].at(i), count(sizes)), sizes);
+                           l.store(wide.target, to, l["source"].at(unravelled(l, flat, from)),
+                                   l.flag("accumulate") ? Mode::add : Mode::set);
+                         });
+                         wide.finish();
+                       },
+                   .vjp = {{"self",
+                            [](Vjp& v) -> Tensor {
+                              if (v.flag("accumulate")) return v.grad();
+                              return put(v.grad(), v["index"], zeros(v["source"].sizes(), v.grad()), false);
+                            }},
+                           {"source", [](Vjp& v) { return reshape(take(v.grad(), v["index"]), v["source"].sizes()); }}},
+               });
 }
 
 }  // namespace tenon

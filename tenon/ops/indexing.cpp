@@ -135,7 +135,8 @@ std::vector<Tensor> without_masks(const ArgsView& call, const TensorMeta& self, 
       continue;
     }
     bool fits = out.size() + t.rank() <= self.rank();
-    for (size_t d = 0; fits && d < t.rank(); ++d) fits = !statically_true(sym::ne(t.sizes()[d], self.sizes[out.size() + d]));
+    for (size_t d = 0; fits && d < t.rank(); ++d)
+      fits = !statically_true(sym::ne(t.sizes()[d], self.sizes[out.size() + d]));
     call.require(fits, "the mask ", t.meta(), " does not fit dimension ", out.size(), " and those after it of ", self);
     for (Tensor& p : places(t)) out.push_back(std::move(p));
   }
@@ -286,29 +287,31 @@ std::vector<Tensor> masked_indices(const Build& b) {
 
 void register_indexing(Registry& ops) {
   ops.add(index_tensor, {
-      .schema = "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
-      .meta = index_meta,
-      .lower = lower_index,
-      .vjp = {{"self", index_gradient}},
-      .kernel = index_by_mask,
-  });
+                            .schema = "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+                            .meta = index_meta,
+                            .lower = lower_index,
+                            .vjp = {{"self", index_gradient}},
+                            .kernel = index_by_mask,
+                        });
   ops.add(unsafe_index, {
-      .schema = "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
-      .meta = index_meta,
-      .lower = lower_index,
-      .vjp = {{"self", index_gradient}},
-  });
-  ops.add(index_put, {
-      .schema = "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
-      .meta = put_meta,
-      .lower = lower_put,
-      .vjp = {{"self", [](Vjp& v) -> Tensor {
-        if (v.flag("accumulate")) return v.grad();
-        return index_put(v.grad(), v.arg("indices"), zeros(Sizes{}, v.grad()), false);
-      }},
-              {"values", [](Vjp& v) { return index_tensor(v.grad(), v.arg("indices")); }}},
-      .kernel = put_by_masks,
-  });
+                            .schema = "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+                            .meta = index_meta,
+                            .lower = lower_index,
+                            .vjp = {{"self", index_gradient}},
+                        });
+  ops.add(index_put,
+          {
+              .schema = "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+              .meta = put_meta,
+              .lower = lower_put,
+              .vjp = {{"self",
+                       [](Vjp& v) -> Tensor {
+                         if (v.flag("accumulate")) return v.grad();
+                         return index_put(v.grad(), v.arg("indices"), zeros(Sizes{}, v.grad()), false);
+                       }},
+                      {"values", [](Vjp& v) { return index_tensor(v.grad(), v.arg("indices")); }}},
+              .kernel = put_by_masks,
+          });
   ops.alias(index_put, {"_unsafe_index_put"});
   ops.add({
       .schema = "_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor",
@@ -324,7 +327,8 @@ void register_indexing(Registry& ops) {
       .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
         if (b["self"].numel() == SymInt(0)) return one(b["self"]);
-        return index_put(b["self"], masked_indices(b), where(b["mask"], b["values"], zeros(Sizes{}, b["values"])), true);
+        return index_put(b["self"], masked_indices(b), where(b["mask"], b["values"], zeros(Sizes{}, b["values"])),
+                         true);
       },
   });
 }

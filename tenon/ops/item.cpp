@@ -40,10 +40,10 @@ void register_item(Registry& ops) {
       .kernel = read_number,
   });
   ops.add(item, {
-      .schema = "item(Tensor self) -> Scalar",
-      .meta = number_meta,
-      .kernel = read_number,
-  });
+                    .schema = "item(Tensor self) -> Scalar",
+                    .meta = number_meta,
+                    .kernel = read_number,
+                });
   ops.add({
       .schema = "equal(Tensor self, Tensor other) -> bool",
       .kernel = [](ArgsView& call) -> CallResults {

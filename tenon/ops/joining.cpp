@@ -153,17 +153,17 @@ Results chunks_joined(Build& b) {
 
 void register_joining(Registry& ops) {
   ops.add(cat, {
-      .schema = "cat(Tensor[] tensors, int dim=0) -> Tensor",
-      .meta = cat_meta,
-      .lower = lower_cat,
-      .vjp = {{"tensors", cat_gradient}},
-  });
+                   .schema = "cat(Tensor[] tensors, int dim=0) -> Tensor",
+                   .meta = cat_meta,
+                   .lower = lower_cat,
+                   .vjp = {{"tensors", cat_gradient}},
+               });
   ops.alias(cat, {"concat", "concatenate"});
   ops.add(stack, {
-      .schema = "stack(Tensor[] tensors, int dim=0) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return one(stacked(b.tensors("tensors"), b.constant("dim"), b)); },
-  });
+                     .schema = "stack(Tensor[] tensors, int dim=0) -> Tensor",
+                     .kind = OpKind::composite,
+                     .decompose = [](Build& b) { return one(stacked(b.tensors("tensors"), b.constant("dim"), b)); },
+                 });
   ops.add({
       .schema = "hstack(Tensor[] tensors) -> Tensor",
       .kind = OpKind::composite,
@@ -176,10 +176,10 @@ void register_joining(Registry& ops) {
   });
   Handle vstack;
   ops.add(vstack, {
-      .schema = "vstack(Tensor[] tensors) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return cat(all_at_least(b.tensors("tensors"), 2), 0); },
-  });
+                      .schema = "vstack(Tensor[] tensors) -> Tensor",
+                      .kind = OpKind::composite,
+                      .decompose = [](Build& b) { return cat(all_at_least(b.tensors("tensors"), 2), 0); },
+                  });
   ops.alias(vstack, {"row_stack"});
   ops.add({
       .schema = "dstack(Tensor[] tensors) -> Tensor",
@@ -228,9 +228,12 @@ void register_joining(Registry& ops) {
   add("atleast_1d(Tensor self) -> Tensor", [](Build& b) { return one(at_least(b["self"], 1)); });
   add("atleast_2d(Tensor self) -> Tensor", [](Build& b) { return one(at_least(b["self"], 2)); });
   add("atleast_3d(Tensor self) -> Tensor", [](Build& b) { return one(at_least(b["self"], 3)); });
-  add("atleast_1d.Sequence(Tensor[] tensors) -> Tensor[]", [](Build& b) { return many(all_at_least(b.tensors("tensors"), 1)); });
-  add("atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]", [](Build& b) { return many(all_at_least(b.tensors("tensors"), 2)); });
-  add("atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]", [](Build& b) { return many(all_at_least(b.tensors("tensors"), 3)); });
+  add("atleast_1d.Sequence(Tensor[] tensors) -> Tensor[]",
+      [](Build& b) { return many(all_at_least(b.tensors("tensors"), 1)); });
+  add("atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]",
+      [](Build& b) { return many(all_at_least(b.tensors("tensors"), 2)); });
+  add("atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]",
+      [](Build& b) { return many(all_at_least(b.tensors("tensors"), 3)); });
 }
 
 }  // namespace tenon

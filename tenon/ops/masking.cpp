@@ -126,10 +126,10 @@ void lower_nonzero_static(Lower& l) {
 
 void register_masking(Registry& ops) {
   ops.add(nonzero, {
-      .schema = "nonzero(Tensor self) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return nonzero_meta(m.meta("self"), data_dependent_size()); },
-      .kernel = find_nonzero,
-  });
+                       .schema = "nonzero(Tensor self) -> Tensor",
+                       .meta = [](MetaCall& m) -> Metas { return nonzero_meta(m.meta("self"), data_dependent_size()); },
+                       .kernel = find_nonzero,
+                   });
   ops.alias(nonzero, {"argwhere"});
   ops.add({
       .schema = "nonzero_numpy(Tensor self) -> Tensor[]",
@@ -142,12 +142,14 @@ void register_masking(Registry& ops) {
       .decompose = [](Build& b) { return nonzero_by_dim(b["condition"]); },
   });
   ops.add(nonzero_static, {
-      .schema = "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas {
-        return like(m.meta("self"), {m.integer("size"), SymInt(static_cast<int64_t>(m.meta("self").rank()))}, DType::i64);
-      },
-      .lower = lower_nonzero_static,
-  });
+                              .schema = "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor",
+                              .meta = [](MetaCall& m) -> Metas {
+                                return like(m.meta("self"),
+                                            {m.integer("size"), SymInt(static_cast<int64_t>(m.meta("self").rank()))},
+                                            DType::i64);
+                              },
+                              .lower = lower_nonzero_static,
+                          });
   ops.add({
       .schema = "masked_select(Tensor self, Tensor mask) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
@@ -155,40 +157,48 @@ void register_masking(Registry& ops) {
         broadcast(m.meta("self").sizes, m.meta("mask").sizes, m);
         return like(m.meta("self"), {data_dependent_size()});
       },
-      .vjp = {{"self", [](Vjp& v) {
-        Sizes sizes = broadcast(v["self"].sizes(), v["mask"].sizes(), v);
-        return masked_scatter(zeros(sizes, v.grad()), v["mask"], v.grad());
-      }}},
+      .vjp = {{"self",
+               [](Vjp& v) {
+                 Sizes sizes = broadcast(v["self"].sizes(), v["mask"].sizes(), v);
+                 return masked_scatter(zeros(sizes, v.grad()), v["mask"], v.grad());
+               }}},
       .kernel = select_masked,
   });
-  ops.add(masked_scatter, {
-      .schema = "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas {
-        m.require(m.meta("mask").dtype == DType::boolean, "expected a bool mask, got ", m.meta("mask"));
-        m.require(m.meta("self").dtype == m.meta("source").dtype, "expected a source of the dtype of ",
-                  m.meta("self"), ", got ", m.meta("source"));
-        return like(m.meta("self"), broadcast(m.meta("self").sizes, m.meta("mask").sizes, m));
-      },
-      .lower = lower_masked_scatter,
-      .vjp = {{"self", [](Vjp& v) { return where(v["mask"], 0.0, v.grad()); }},
-              {"source", [](Vjp& v) { return masked_scatter_backward(v.grad(), v["mask"], v["source"].sizes()); }}},
-  });
-  ops.add(masked_scatter_backward, {
-      .schema = "masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return like(m.meta("grad_output"), m.ints("sizes")); },
-      .lower =
-          [](Lower& l) {
-            Ref grad = l["grad_output"], mask = l["mask"], out = l.out();
-            Sizes domain = grad.sizes(), to = out.sizes();
-            l.fill(out, l.constant(0, loop::compute_of(out.dtype())));
-            Ref wide = l.temporary(DType::boolean, domain, [&](const Index& i) { return mask.broadcast_at(i); });
-            Ref positions = mask_positions(l, wide);
-            l.stage(domain, [&](const Index& i) {
-              l.store_if(wide.at(i), out, unravelled(l, positions.at(i), to), grad.at(i));
-            });
+  ops.add(
+      masked_scatter,
+      {
+          .schema = "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
+          .meta = [](MetaCall& m) -> Metas {
+            m.require(m.meta("mask").dtype == DType::boolean, "expected a bool mask, got ", m.meta("mask"));
+            m.require(m.meta("self").dtype == m.meta("source").dtype, "expected a source of the dtype of ",
+                      m.meta("self"), ", got ", m.meta("source"));
+            return like(m.meta("self"), broadcast(m.meta("self").sizes, m.meta("mask").sizes, m));
           },
-      .vjp = {{"grad_output", [](Vjp& v) { return masked_scatter(zeros(v["grad_output"].sizes(), v.grad()), v["mask"], v.grad()); }}},
-  });
+          .lower = lower_masked_scatter,
+          .vjp = {{"self", [](Vjp& v) { return where(v["mask"], 0.0, v.grad()); }},
+                  {"source", [](Vjp& v) { return masked_scatter_backward(v.grad(), v["mask"], v["source"].sizes()); }}},
+      });
+  ops.add(masked_scatter_backward,
+          {
+              .schema = "masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor",
+              .meta = [](MetaCall& m) -> Metas { return like(m.meta("grad_output"), m.ints("sizes")); },
+              .lower =
+                  [](Lower& l) {
+                    Ref grad = l["grad_output"], mask = l["mask"], out = l.out();
+                    Sizes domain = grad.sizes(), to = out.sizes();
+                    l.fill(out, l.constant(0, loop::compute_of(out.dtype())));
+                    Ref wide =
+                        l.temporary(DType::boolean, domain, [&](const Index& i) { return mask.broadcast_at(i); });
+                    Ref positions = mask_positions(l, wide);
+                    l.stage(domain, [&](const Index& i) {
+                      l.store_if(wide.at(i), out, unravelled(l, positions.at(i), to), grad.at(i));
+                    });
+                  },
+              .vjp = {{"grad_output",
+                       [](Vjp& v) {
+                         return masked_scatter(zeros(v["grad_output"].sizes(), v.grad()), v["mask"], v.grad());
+                       }}},
+          });
 }
 
 }  // namespace tenon

@@ -155,7 +155,8 @@ Results padded_together(Build& b) {
   std::vector<Tensor> sequences = b.tensors("sequences"), padded;
   b.require(!sequences.empty(), "expected at least one sequence");
   bool right = b.string("padding_side") == "right";
-  b.require(right || b.string("padding_side") == "left", "padding_side: expected 'left' or 'right', got ", quoted(b.string("padding_side")));
+  b.require(right || b.string("padding_side") == "left", "padding_side: expected 'left' or 'right', got ",
+            quoted(b.string("padding_side")));
   SymInt longest = 0;
   for (const Tensor& t : sequences) {
     b.require(t.rank() >= 1, "expected sequences of at least 1 dimension, got ", t.meta());
@@ -173,44 +174,46 @@ Results padded_together(Build& b) {
 
 template <size_t n, bool reflected>
 void add_repeating_pad(Registry& ops, const char* schema, const char* backward_schema) {
-  ops.add(repeating_pad<n, reflected>, {
-      .schema = schema,
-      .meta = [](MetaCall& m) { return repeating_meta(m, n, reflected); },
-      .lower = [](Lower& l) { lower_repeating(l, n, reflected); },
-      .vjp = {{"self", [](Vjp& v) { return repeating_pad_backward<n, reflected>(v.grad(), v["self"], v.arg("padding")); }}},
-  });
-  ops.add(repeating_pad_backward<n, reflected>, {
-      .schema = backward_schema,
-      .meta = [](MetaCall& m) -> Metas { return like(m.meta("self"), m.meta("self").sizes); },
-      .lower = [](Lower& l) { lower_repeating_backward(l, n, reflected); },
-      .vjp = {{"grad_output", [](Vjp& v) { return repeating_pad<n, reflected>(v.grad(), v.arg("padding")); }}},
-  });
+  ops.add(
+      repeating_pad<n, reflected>,
+      {
+          .schema = schema,
+          .meta = [](MetaCall& m) { return repeating_meta(m, n, reflected); },
+          .lower = [](Lower& l) { lower_repeating(l, n, reflected); },
+          .vjp = {{"self",
+                   [](Vjp& v) { return repeating_pad_backward<n, reflected>(v.grad(), v["self"], v.arg("padding")); }}},
+      });
+  ops.add(repeating_pad_backward<n, reflected>,
+          {
+              .schema = backward_schema,
+              .meta = [](MetaCall& m) -> Metas { return like(m.meta("self"), m.meta("self").sizes); },
+              .lower = [](Lower& l) { lower_repeating_backward(l, n, reflected); },
+              .vjp = {{"grad_output", [](Vjp& v) { return repeating_pad<n, reflected>(v.grad(), v.arg("padding")); }}},
+          });
 }
 
 }  // namespace
 
 void register_padding(Registry& ops) {
   ops.add(constant_pad_nd, {
-      .schema = "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas {
-        return formatted_like(m.meta("self"), padded_sizes(m, m.meta("self"), m.ints("pad")));
-      },
-      .lower = lower_constant,
-      .vjp = {{"self", [](Vjp& v) {
-        Sizes back = v.ints("pad");
-        for (SymInt& p : back) p = -p;
-        return constant_pad_nd(v.grad(), back, 0);
-      }}},
-  });
-  add_repeating_pad<1, true>(
-      ops, "reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
-      "reflection_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor");
-  add_repeating_pad<2, true>(
-      ops, "reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor",
-      "reflection_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor");
-  add_repeating_pad<3, true>(
-      ops, "reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
-      "reflection_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor");
+                               .schema = "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
+                               .meta = [](MetaCall& m) -> Metas {
+                                 return formatted_like(m.meta("self"), padded_sizes(m, m.meta("self"), m.ints("pad")));
+                               },
+                               .lower = lower_constant,
+                               .vjp = {{"self",
+                                        [](Vjp& v) {
+                                          Sizes back = v.ints("pad");
+                                          for (SymInt& p : back) p = -p;
+                                          return constant_pad_nd(v.grad(), back, 0);
+                                        }}},
+                           });
+  add_repeating_pad<1, true>(ops, "reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
+                             "reflection_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor");
+  add_repeating_pad<2, true>(ops, "reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor",
+                             "reflection_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor");
+  add_repeating_pad<3, true>(ops, "reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
+                             "reflection_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor");
   add_repeating_pad<1, false>(
       ops, "replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
       "replication_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor");
@@ -221,10 +224,10 @@ void register_padding(Registry& ops) {
       ops, "replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
       "replication_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor");
   ops.add(circular, {
-      .schema = "_pad_circular(Tensor self, SymInt[] pad) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = padded_circularly,
-  });
+                        .schema = "_pad_circular(Tensor self, SymInt[] pad) -> Tensor",
+                        .kind = OpKind::composite,
+                        .decompose = padded_circularly,
+                    });
   ops.add({
       .schema = "pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor",
       .kind = OpKind::composite,

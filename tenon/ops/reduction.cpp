@@ -5,13 +5,13 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
+#include "tenon/ops/logic.h"
 #include "tenon/ops/scatter_gather.h"
 #include "tenon/ops/view_writes.h"
-#include "tenon/rules/infer.h"
-#include "tenon/rules/symbolic_shapes.h"
-#include "tenon/ops/logic.h"
-#include "tenon/rules/registry.h"
 #include "tenon/ops/views.h"
+#include "tenon/rules/infer.h"
+#include "tenon/rules/registry.h"
+#include "tenon/rules/symbolic_shapes.h"
 
 namespace tenon {
 
@@ -201,9 +201,7 @@ Metas extreme_and_position_meta(MetaCall& m) {
   return {reduced_meta(m.meta("self"), over, m.meta("self").dtype), reduced_meta(m.meta("self"), over, DType::i64)};
 }
 
-Grads extreme_gradient(Vjp& v) {
-  return {share_evenly(v.grad(), v["self"], v.out(), Reduced(v, v["self"].sizes()))};
-}
+Grads extreme_gradient(Vjp& v) { return {share_evenly(v.grad(), v["self"], v.out(), Reduced(v, v["self"].sizes()))}; }
 Grads selected_gradient(Vjp& v) {
   if (!v.grad()) return {};
   return {place_selected(v.grad(), v.out(1), v["self"].sizes(), v.constant("dim"), v.flag("keepdim"))};
@@ -241,52 +239,54 @@ void lower_count(Lower& l) {
 
 void register_reduction(Registry& ops) {
   ops.add(sum_all, {
-      .schema = "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-      .kind = OpKind::reduction,
-      .meta = sum_meta,
-      .lower = lower_sum,
-      .vjp = {{"self", sum_gradient}},
-  });
-  ops.overload(sum_all, sum, "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor");
+                       .schema = "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+                       .kind = OpKind::reduction,
+                       .meta = sum_meta,
+                       .lower = lower_sum,
+                       .vjp = {{"self", sum_gradient}},
+                   });
+  ops.overload(sum_all, sum,
+               "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor");
   ops.add(mean_all, {
-      .schema = "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-      .kind = OpKind::reduction,
-      .meta = mean_meta,
-      .lower = lower_mean,
-      .vjp = {{"self", mean_gradient}},
-  });
-  ops.overload(mean_all, mean, "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor");
+                        .schema = "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+                        .kind = OpKind::reduction,
+                        .meta = mean_meta,
+                        .lower = lower_mean,
+                        .vjp = {{"self", mean_gradient}},
+                    });
+  ops.overload(mean_all, mean,
+               "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor");
   ops.add(any, {
-      .schema = "any(Tensor self) -> Tensor",
-      .kind = OpKind::reduction,
-      .meta = logical_meta,
-      .lower = lower_logical<Combine::any>,
-  });
+                   .schema = "any(Tensor self) -> Tensor",
+                   .kind = OpKind::reduction,
+                   .meta = logical_meta,
+                   .lower = lower_logical<Combine::any>,
+               });
   ops.overload(any, any_dim, "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor");
   ops.overload(any, {"any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"});
   ops.add(all, {
-      .schema = "all(Tensor self) -> Tensor",
-      .kind = OpKind::reduction,
-      .meta = logical_meta,
-      .lower = lower_logical<Combine::all>,
-  });
+                   .schema = "all(Tensor self) -> Tensor",
+                   .kind = OpKind::reduction,
+                   .meta = logical_meta,
+                   .lower = lower_logical<Combine::all>,
+               });
   ops.overload(all, all_dim, "all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor");
   ops.overload(all, {"all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"});
   ops.add(amax, {
-      .schema = "amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
-      .kind = OpKind::reduction,
-      .meta = extreme_meta,
-      .lower = lower_combined<Combine::max>,
-      .vjp = {{"self", extreme_gradient}},
-  });
+                    .schema = "amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
+                    .kind = OpKind::reduction,
+                    .meta = extreme_meta,
+                    .lower = lower_combined<Combine::max>,
+                    .vjp = {{"self", extreme_gradient}},
+                });
   ops.overload(amax, {"max(Tensor self) -> Tensor"});
   ops.add(amin, {
-      .schema = "amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
-      .kind = OpKind::reduction,
-      .meta = extreme_meta,
-      .lower = lower_combined<Combine::min>,
-      .vjp = {{"self", extreme_gradient}},
-  });
+                    .schema = "amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
+                    .kind = OpKind::reduction,
+                    .meta = extreme_meta,
+                    .lower = lower_combined<Combine::min>,
+                    .vjp = {{"self", extreme_gradient}},
+                });
   ops.overload(amin, {"min(Tensor self) -> Tensor"});
   ops.add({
       .schema = "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
@@ -303,11 +303,11 @@ void register_reduction(Registry& ops) {
       .vjp = {{"self", selected_gradient}},
   });
   ops.add(argmax, {
-      .schema = "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-      .kind = OpKind::reduction,
-      .meta = position_meta,
-      .lower = lower_combined<Combine::argmax>,
-  });
+                      .schema = "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
+                      .kind = OpKind::reduction,
+                      .meta = position_meta,
+                      .lower = lower_combined<Combine::argmax>,
+                  });
   ops.add({
       .schema = "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
       .kind = OpKind::reduction,
@@ -322,28 +322,32 @@ void register_reduction(Registry& ops) {
         return {one, one};
       },
       .lower = [](Lower& l) { lower_pair(l, Combine::min, Combine::max); },
-      .vjp = {{"self", [](Vjp& v) {
-        Reduced over(v, v["self"].sizes());
-        Tensor low = v.grad(0) ? share_evenly(v.grad(0), v["self"], v.out(0), over) : none;
-        Tensor high = v.grad(1) ? share_evenly(v.grad(1), v["self"], v.out(1), over) : none;
-        return low && high ? low + high : low ? low : high;
-      }}},
+      .vjp = {{"self",
+               [](Vjp& v) {
+                 Reduced over(v, v["self"].sizes());
+                 Tensor low = v.grad(0) ? share_evenly(v.grad(0), v["self"], v.out(0), over) : none;
+                 Tensor high = v.grad(1) ? share_evenly(v.grad(1), v["self"], v.out(1), over) : none;
+                 return low && high ? low + high : low ? low : high;
+               }}},
   });
   Handle prod_all;
   ops.add(prod_all, {
-      .schema = "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-      .kind = OpKind::reduction,
-      .meta = sum_meta,
-      .lower = lower_product,
-      .vjp = {{"self", product_gradient}},
-  });
-  ops.overload(prod_all, prod, "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor");
+                        .schema = "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+                        .kind = OpKind::reduction,
+                        .meta = sum_meta,
+                        .lower = lower_product,
+                        .vjp = {{"self", product_gradient}},
+                    });
+  ops.overload(prod_all, prod,
+               "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor");
   ops.add(count_nonzero, {
-      .schema = "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
-      .kind = OpKind::reduction,
-      .meta = [](MetaCall& m) -> Metas { return reduced_meta(m.meta("self"), Reduced(m, m.meta("self").sizes), DType::i64); },
-      .lower = lower_count,
-  });
+                             .schema = "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
+                             .kind = OpKind::reduction,
+                             .meta = [](MetaCall& m) -> Metas {
+                               return reduced_meta(m.meta("self"), Reduced(m, m.meta("self").sizes), DType::i64);
+                             },
+                             .lower = lower_count,
+                         });
   ops.overload(count_nonzero, {"count_nonzero(Tensor self, int? dim=None) -> Tensor"});
   ops.add({
       .schema = "sum_to_size(Tensor self, SymInt[] size) -> Tensor",

@@ -110,27 +110,35 @@ CallResults repeated_positions(ArgsView& call) {
 
 void register_repeat(Registry& ops) {
   ops.add(repeat, {
-      .schema = "repeat(Tensor self, SymInt[] repeats) -> Tensor",
-      .meta = repeat_meta,
-      .lower = lower_repeat,
-      .vjp = {{"self", repeat_gradient}},
-  });
+                      .schema = "repeat(Tensor self, SymInt[] repeats) -> Tensor",
+                      .meta = repeat_meta,
+                      .lower = lower_repeat,
+                      .vjp = {{"self", repeat_gradient}},
+                  });
   ops.add({
       .schema = "tile(Tensor self, SymInt[] dims) -> Tensor",
       .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results { return one(repeated(b["self"], b.ints("dims"))); },
   });
-  ops.add(repeat_interleave_int, {
-      .schema = "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) "
-                "-> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) -> Results { return one(interleaved(b["self"], b.integer("repeats"), b.arg("dim"), b)); },
-  });
-  ops.add(repeat_interleave, {
-      .schema = "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return like(m.meta("repeats"), {m.given("output_size") ? m.integer("output_size") : data_dependent_size()}); },
-      .kernel = repeated_positions,
-  });
+  ops.add(repeat_interleave_int,
+          {
+              .schema =
+                  "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) "
+                  "-> Tensor",
+              .kind = OpKind::composite,
+              .decompose = [](Build& b) -> Results {
+                return one(interleaved(b["self"], b.integer("repeats"), b.arg("dim"), b));
+              },
+          });
+  ops.add(repeat_interleave,
+          {
+              .schema = "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
+              .meta = [](MetaCall& m) -> Metas {
+                return like(m.meta("repeats"),
+                            {m.given("output_size") ? m.integer("output_size") : data_dependent_size()});
+              },
+              .kernel = repeated_positions,
+          });
   ops.add({
       .schema = "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? "
                 "output_size=None) -> Tensor",

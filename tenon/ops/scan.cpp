@@ -6,12 +6,12 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
-#include "tenon/ops/scatter_gather.h"
-#include "tenon/ops/logic.h"
-#include "tenon/rules/registry.h"
-#include "tenon/ops/joining.h"
 #include "tenon/ops/flip.h"
+#include "tenon/ops/joining.h"
+#include "tenon/ops/logic.h"
+#include "tenon/ops/scatter_gather.h"
 #include "tenon/ops/views.h"
+#include "tenon/rules/registry.h"
 
 namespace tenon {
 
@@ -104,24 +104,29 @@ Tensor difference(const Tensor& x, int64_t dim) {
 
 void register_scan(Registry& ops) {
   ops.add(cumsum, {
-      .schema = "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
-      .meta = scan_meta,
-      .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::sum); },
-      .vjp = {{"self", [](Vjp& v) { return summed_from(v.grad(), v.constant("dim")); }}},
-  });
+                      .schema = "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+                      .meta = scan_meta,
+                      .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::sum); },
+                      .vjp = {{"self", [](Vjp& v) { return summed_from(v.grad(), v.constant("dim")); }}},
+                  });
   ops.add(cumprod, {
-      .schema = "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
-      .meta = scan_meta,
-      .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::product); },
-      .vjp = {{"self", [](Vjp& v) { return cumprod_backward(v.grad(), to(v["self"], v.out().dtype()), v.arg("dim"), v.out()); }}},
-  });
-  ops.add(cumprod_backward, {
-      .schema = "cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) -> Results {
-        return one(cumprod_gradient(b["grad"], b["input"], b.constant("dim"), b["output"]));
-      },
-  });
+                       .schema = "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+                       .meta = scan_meta,
+                       .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::product); },
+                       .vjp = {{"self",
+                                [](Vjp& v) {
+                                  return cumprod_backward(v.grad(), to(v["self"], v.out().dtype()), v.arg("dim"),
+                                                          v.out());
+                                }}},
+                   });
+  ops.add(cumprod_backward,
+          {
+              .schema = "cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor",
+              .kind = OpKind::composite,
+              .decompose = [](Build& b) -> Results {
+                return one(cumprod_gradient(b["grad"], b["input"], b.constant("dim"), b["output"]));
+              },
+          });
   ops.add({
       .schema = "cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)",
       .meta = extreme_scan_meta,
@@ -134,17 +139,19 @@ void register_scan(Registry& ops) {
       .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::min, true); },
       .vjp = {{"self", extreme_scan_gradient}},
   });
-  ops.add(logcumsumexp, {
-      .schema = "logcumsumexp(Tensor self, int dim) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas {
-        (void)m.dim("dim", m.meta("self").rank());
-        m.require(is_floating(m.meta("self").dtype), "expected a floating point tensor, got ", m.meta("self"),
-                  "; convert it first");
-        return like(m.meta("self"), m.meta("self").sizes);
-      },
-      .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::logsumexp); },
-      .vjp = {{"self", [](Vjp& v) { return logcumsumexp_gradient(v.grad(), v["self"], v.constant("dim"), v.out()); }}},
-  });
+  ops.add(logcumsumexp,
+          {
+              .schema = "logcumsumexp(Tensor self, int dim) -> Tensor",
+              .meta = [](MetaCall& m) -> Metas {
+                (void)m.dim("dim", m.meta("self").rank());
+                m.require(is_floating(m.meta("self").dtype), "expected a floating point tensor, got ", m.meta("self"),
+                          "; convert it first");
+                return like(m.meta("self"), m.meta("self").sizes);
+              },
+              .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::logsumexp); },
+              .vjp = {{"self",
+                       [](Vjp& v) { return logcumsumexp_gradient(v.grad(), v["self"], v.constant("dim"), v.out()); }}},
+          });
   ops.add({
       .schema = "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
       .kind = OpKind::composite,

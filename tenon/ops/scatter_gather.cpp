@@ -93,8 +93,7 @@ void lower_scatter(Lower& l, Mode mode, const std::function<Expr(const Index&, l
   l.copy(l["self"], wide.target);
   loop::Compute type = loop::compute_of(wide.target.dtype());
   if (!(count(l["index"].sizes()) == SymInt(0)))
-    at_index(l, wide.target,
-             [&](const Index& i, const Index& at) { l.store(wide.target, at, value(i, type), mode); });
+    at_index(l, wide.target, [&](const Index& i, const Index& at) { l.store(wide.target, at, value(i, type), mode); });
   wide.finish();
 }
 void lower_scatter_source(Lower& l, Mode mode) {
@@ -192,14 +191,21 @@ void register_scatter_gather(Registry& ops) {
   ops.add({
       .schema = "gather_backward(Tensor grad, Tensor self, int dim, Tensor index, bool sparse_grad) -> Tensor",
       .kind = OpKind::composite,
-      .decompose = [](Build& b) { return scatter_add(zeros(b["self"].sizes(), b["grad"]), b.arg("dim"), b["index"], b["grad"]); },
+      .decompose =
+          [](Build& b) {
+            return scatter_add(zeros(b["self"].sizes(), b["grad"]), b.arg("dim"), b["index"], b["grad"]);
+          },
   });
   ops.add(gather, {
-      .schema = "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
-      .meta = gather_meta,
-      .lower = lower_gather,
-      .vjp = {{"self", [](Vjp& v) { return scatter_add(zeros(v["self"].sizes(), v.grad()), v.arg("dim"), v["index"], v.grad()); }}},
-  });
+                      .schema = "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+                      .meta = gather_meta,
+                      .lower = lower_gather,
+                      .vjp = {{"self",
+                               [](Vjp& v) {
+                                 return scatter_add(zeros(v["self"].sizes(), v.grad()), v.arg("dim"), v["index"],
+                                                    v.grad());
+                               }}},
+                  });
   ops.add({
       .schema = "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
       .kind = OpKind::composite,
@@ -219,19 +225,21 @@ void register_scatter_gather(Registry& ops) {
         return gather(expand(self, from), dim, expand(places, to));
       },
   });
-  ops.add(scatter_src, {
-      .schema = "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-      .meta = scatter_source_meta,
-      .lower = [](Lower& l) { lower_scatter_source(l, Mode::set); },
-      .vjp = {{"self", [](Vjp& v) { return scatter_value(v.grad(), v.arg("dim"), v["index"], 0); }},
-              {"src", [](Vjp& v) { return gather(v.grad(), v.arg("dim"), v["index"]); }}},
-  });
-  ops.add(scatter_value, {
-      .schema = "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
-      .meta = scatter_value_meta,
-      .lower = [](Lower& l) { lower_scatter_value(l, Mode::set); },
-      .vjp = {{"self", [](Vjp& v) { return scatter_value(v.grad(), v.arg("dim"), v["index"], 0); }}},
-  });
+  ops.add(scatter_src,
+          {
+              .schema = "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+              .meta = scatter_source_meta,
+              .lower = [](Lower& l) { lower_scatter_source(l, Mode::set); },
+              .vjp = {{"self", [](Vjp& v) { return scatter_value(v.grad(), v.arg("dim"), v["index"], 0); }},
+                      {"src", [](Vjp& v) { return gather(v.grad(), v.arg("dim"), v["index"]); }}},
+          });
+  ops.add(scatter_value,
+          {
+              .schema = "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+              .meta = scatter_value_meta,
+              .lower = [](Lower& l) { lower_scatter_value(l, Mode::set); },
+              .vjp = {{"self", [](Vjp& v) { return scatter_value(v.grad(), v.arg("dim"), v["index"], 0); }}},
+          });
   ops.add({
       .schema = "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
       .meta = scatter_source_meta,
@@ -243,23 +251,23 @@ void register_scatter_gather(Registry& ops) {
       .lower = [](Lower& l) { lower_scatter_value(l, reduction_mode(l, l.string("reduce"))); },
   });
   ops.add(scatter_add, {
-      .schema = "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-      .meta = scatter_source_meta,
-      .lower = [](Lower& l) { lower_scatter_source(l, Mode::add); },
-      .vjp = {{"self", [](Vjp& v) { return v.grad(); }},
-              {"src", [](Vjp& v) { return gather(v.grad(), v.arg("dim"), v["index"]); }}},
-  });
+                           .schema = "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+                           .meta = scatter_source_meta,
+                           .lower = [](Lower& l) { lower_scatter_source(l, Mode::add); },
+                           .vjp = {{"self", [](Vjp& v) { return v.grad(); }},
+                                   {"src", [](Vjp& v) { return gather(v.grad(), v.arg("dim"), v["index"]); }}},
+                       });
   ops.add(scatter_reduce, {
-      .schema = "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str "
-                "reduce, *, bool include_self=True) -> Tensor",
-      .meta =
-          [](MetaCall& m) {
-            reduction_mode(m, m.string("reduce"));
-            return scatter_source_meta(m);
-          },
-      .lower = lower_scatter_reduce,
-      .vjp = {{"self, src", scatter_reduce_gradient}},
-  });
+                              .schema = "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str "
+                                        "reduce, *, bool include_self=True) -> Tensor",
+                              .meta =
+                                  [](MetaCall& m) {
+                                    reduction_mode(m, m.string("reduce"));
+                                    return scatter_source_meta(m);
+                                  },
+                              .lower = lower_scatter_reduce,
+                              .vjp = {{"self, src", scatter_reduce_gradient}},
+                          });
 }
 
 }  // namespace tenon

@@ -31,7 +31,8 @@ Sizes reduced(const ArgsView& m) {
   m.require(m.given("lengths") || m.given("offsets"), "expected lengths or offsets");
   const TensorMeta& by = m.meta(m.given("lengths") ? "lengths" : "offsets");
   m.require(by.dtype == DType::i64 || by.dtype == DType::i32, "expected i64 or i32 lengths or offsets, got ", by);
-  m.require(by.rank() >= 1 && by.rank() <= x.rank(), "expected lengths or offsets for the leading dimensions of ", x, ", got ", by);
+  m.require(by.rank() >= 1 && by.rank() <= x.rank(), "expected lengths or offsets for the leading dimensions of ", x,
+            ", got ", by);
   size_t axis = m.dim("axis", x.rank());
   m.require(axis + 1 == by.rank(), "axis: expected the last dimension of ", by, ", got ", axis);
   Sizes sizes = x.sizes;
@@ -55,8 +56,10 @@ std::vector<Run> runs_of(const ArgsView& call, int64_t rows, int64_t segments, i
     for (int64_t s = 0; s < segments; ++s) {
       auto at = static_cast<size_t>(by_length ? r * segments + s : r * (segments + 1) + s);
       Run run{by_length ? begin : numbers[at], by_length ? numbers[at] : numbers[at + 1] - numbers[at]};
-      call.require(run.begin >= 0 && run.length >= 0 && run.begin <= elements_per_row && run.length <= elements_per_row - run.begin,
-                   "a segment of ", run.length, " elements from ", run.begin, " on does not fit into ", elements_per_row, " elements");
+      call.require(run.begin >= 0 && run.length >= 0 && run.begin <= elements_per_row &&
+                       run.length <= elements_per_row - run.begin,
+                   "a segment of ", run.length, " elements from ", run.begin, " on does not fit into ",
+                   elements_per_row, " elements");
       begin = run.begin + run.length;
       out.push_back(run);
     }
@@ -120,12 +123,15 @@ CallResults reduce_segments_backward(ArgsView& call) {
   TensorMeta meta = own_meta(call);
   Reduce how = reduce_of(call);
   Shape shape(meta.sizes, call.meta("grad").sizes, call.dim("axis", meta.rank()));
-  std::vector<double> grad = elements<double>(call["grad"]), y = elements<double>(call["output"]), x = elements<double>(call["data"]), out(x.size());
+  std::vector<double> grad = elements<double>(call["grad"]), y = elements<double>(call["output"]),
+                      x = elements<double>(call["data"]), out(x.size());
   std::vector<Run> runs = runs_of(call, shape.rows, shape.segments, shape.along);
   double start = start_of(call, how);
   for (size_t k = 0; k < runs.size(); ++k)
     for (int64_t i = 0; i < shape.inner; ++i) {
-      auto at = [&](int64_t j) { return static_cast<size_t>((static_cast<int64_t>(k) / shape.segments * shape.along + j) * shape.inner + i); };
+      auto at = [&](int64_t j) {
+        return static_cast<size_t>((static_cast<int64_t>(k) / shape.segments * shape.along + j) * shape.inner + i);
+      };
       size_t to = k * static_cast<size_t>(shape.inner) + static_cast<size_t>(i);
       int64_t first = runs[k].begin, end = first + runs[k].length, reaching = 0;
       auto reaches = [&](int64_t j) { return x[at(j)] == y[to] || std::isnan(x[at(j)]); };
@@ -134,7 +140,7 @@ CallResults reduce_segments_backward(ArgsView& call) {
         double g = grad[to];
         if (how == Reduce::mean) g /= static_cast<double>(end - first);
         if (how == Reduce::max || how == Reduce::min) g = reaches(j) ? g / static_cast<double>(reaching) : 0;
-        if (how == Reduce::prod) {   // the product of the others; those at zero rule out a division
+        if (how == Reduce::prod) {  // the product of the others; those at zero rule out a division
           g *= start;
           for (int64_t other = first; other < end; ++other)
             if (other != j) g *= x[at(other)];
@@ -149,27 +155,35 @@ CallResults reduce_segments_backward(ArgsView& call) {
 
 void register_segment_reduce(Registry& ops) {
   ops.add({
-      .schema = "segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int axis=0, bool "
+      .schema = "segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? "
+                "offsets=None, int axis=0, bool "
                 "unsafe=False, Scalar? initial=None) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
         m.require(!m.given("indices"), "indices are not supported, in PyTorch neither; give lengths or offsets");
         return like(m.meta("data"), reduced(m));
       },
-      .vjp = {{"data", [](Vjp& v) { return segment_backward(v.grad(), v.out(), v["data"], v.arg("reduce"), kw("lengths", v["lengths"]), kw("offsets", v["offsets"]), kw("axis", v.arg("axis")), kw("initial", v.arg("initial"))); }}},
+      .vjp = {{"data",
+               [](Vjp& v) {
+                 return segment_backward(v.grad(), v.out(), v["data"], v.arg("reduce"), kw("lengths", v["lengths"]),
+                                         kw("offsets", v["offsets"]), kw("axis", v.arg("axis")),
+                                         kw("initial", v.arg("initial")));
+               }}},
       .kernel = reduce_segments,
   });
   ops.add(segment_backward, {
-      .schema = "_segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str reduce, *, Tensor? lengths=None, Tensor? offsets=None, int "
-                "axis=0, Scalar? initial=None) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas {
-        Sizes sizes = reduced(m);
-        for (const char* arg : {"grad", "output"})
-          m.require(m.meta(arg).sizes == sizes && m.meta(arg).dtype == m.meta("data").dtype, arg, ": expected ",
-                    make_meta(m.meta("data").dtype, sizes), ", got ", m.meta(arg));
-        return like(m.meta("data"), m.meta("data").sizes);
-      },
-      .kernel = reduce_segments_backward,
-  });
+                                .schema = "_segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str "
+                                          "reduce, *, Tensor? lengths=None, Tensor? offsets=None, int "
+                                          "axis=0, Scalar? initial=None) -> Tensor",
+                                .meta = [](MetaCall& m) -> Metas {
+                                  Sizes sizes = reduced(m);
+                                  for (const char* arg : {"grad", "output"})
+                                    m.require(m.meta(arg).sizes == sizes && m.meta(arg).dtype == m.meta("data").dtype,
+                                              arg, ": expected ", make_meta(m.meta("data").dtype, sizes), ", got ",
+                                              m.meta(arg));
+                                  return like(m.meta("data"), m.meta("data").sizes);
+                                },
+                                .kernel = reduce_segments_backward,
+                            });
 }
 
 }  // namespace tenon

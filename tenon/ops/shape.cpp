@@ -20,7 +20,8 @@ Tensor narrowed(const Build& b, SymInt start) {
   SymInt size = x.sizes()[dim];
   b.require(x.rank() > 0, "a 0-d tensor cannot be narrowed");
   if (statically_true(sym::lt(start, 0))) start = start + size;
-  bool fits = !statically_true(sym::lt(length, 0)) && !statically_true(sym::lt(start, 0)) && !statically_true(sym::gt(start + length, size));
+  bool fits = !statically_true(sym::lt(length, 0)) && !statically_true(sym::lt(start, 0)) &&
+              !statically_true(sym::gt(start + length, size));
   b.require(fits, "start ", start, " and length ", length, " exceed dimension ", dim, " of ", x.meta());
   return slice(x, dim, start, start + length);
 }
@@ -70,12 +71,11 @@ Results moved(Build& b) {
 
 void register_shape(Registry& ops) {
   ops.add(narrow, {
-      .schema = "narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",
-      .kind = OpKind::composite,
-      .traits = {.may_alias = true},
-      .decompose =
-          [](Build& b) { return one(narrowed(b, b.integer("start"))); },
-  });
+                      .schema = "narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",
+                      .kind = OpKind::composite,
+                      .traits = {.may_alias = true},
+                      .decompose = [](Build& b) { return one(narrowed(b, b.integer("start"))); },
+                  });
   ops.add({
       .schema = "narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)",
       .kind = OpKind::composite,
@@ -91,17 +91,18 @@ void register_shape(Registry& ops) {
   ops.add({
       .schema = "narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",
       .kind = OpKind::composite,
-      .decompose =
-          [](Build& b) {
-            return clone(narrowed(b, b.integer("start")), MemoryFormat::contiguous);
-          },
+      .decompose = [](Build& b) { return clone(narrowed(b, b.integer("start")), MemoryFormat::contiguous); },
   });
   ops.add(flatten, {
-      .schema = "flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)",
-      .kind = OpKind::composite,
-      .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return one(flattened(b["self"], b.dim("start_dim", b["self"].rank()), b.dim("end_dim", b["self"].rank()), b)); },
-  });
+                       .schema = "flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)",
+                       .kind = OpKind::composite,
+                       .traits = {.may_alias = true},
+                       .decompose =
+                           [](Build& b) {
+                             return one(flattened(b["self"], b.dim("start_dim", b["self"].rank()),
+                                                  b.dim("end_dim", b["self"].rank()), b));
+                           },
+                   });
   ops.add({
       .schema = "ravel(Tensor(a) self) -> Tensor(a)",
       .kind = OpKind::composite,
@@ -127,11 +128,11 @@ void register_shape(Registry& ops) {
           },
   });
   ops.add(movedim, {
-      .schema = "movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
-      .kind = OpKind::composite,
-      .traits = {.may_alias = true},
-      .decompose = moved,
-  });
+                       .schema = "movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
+                       .kind = OpKind::composite,
+                       .traits = {.may_alias = true},
+                       .decompose = moved,
+                   });
   Handle move_one;
   ops.overload(movedim, move_one, "movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)");
   ops.alias(movedim, {"moveaxis.intlist"});
@@ -161,18 +162,19 @@ void register_shape(Registry& ops) {
       .decompose = [](Build& b) { return expand(b["self"], b.arg("size")); },
   });
   ops.add(broadcast_tensors, {
-      .schema = "broadcast_tensors(Tensor[] tensors) -> Tensor[]",
-      .kind = OpKind::composite,
-      .traits = {.may_alias = true},
-      .decompose =
-          [](Build& b) {
-            Sizes sizes;
-            for (const Tensor& t : b.tensors("tensors")) sizes = broadcast(sizes, t.sizes(), b);
-            std::vector<Tensor> out;
-            for (const Tensor& t : b.tensors("tensors")) out.push_back(expand(t, sizes));
-            return many(std::move(out));
-          },
-  });
+                                 .schema = "broadcast_tensors(Tensor[] tensors) -> Tensor[]",
+                                 .kind = OpKind::composite,
+                                 .traits = {.may_alias = true},
+                                 .decompose =
+                                     [](Build& b) {
+                                       Sizes sizes;
+                                       for (const Tensor& t : b.tensors("tensors"))
+                                         sizes = broadcast(sizes, t.sizes(), b);
+                                       std::vector<Tensor> out;
+                                       for (const Tensor& t : b.tensors("tensors")) out.push_back(expand(t, sizes));
+                                       return many(std::move(out));
+                                     },
+                             });
   ops.add({
       .schema = "numpy_T(Tensor(a) self) -> Tensor(a)",
       .kind = OpKind::composite,
@@ -186,14 +188,16 @@ void register_shape(Registry& ops) {
   });
   Handle mT;
   ops.add(mT, {
-      .schema = "mT(Tensor(a) self) -> Tensor(a)",
-      .kind = OpKind::composite,
-      .traits = {.may_alias = true},
-      .decompose = [](Build& b) {
-        b.require(b["self"].rank() >= 2, "expected a tensor of at least 2 dimensions, got ", b["self"].meta());
-        return transpose(b["self"], -2, -1);
-      },
-  });
+                  .schema = "mT(Tensor(a) self) -> Tensor(a)",
+                  .kind = OpKind::composite,
+                  .traits = {.may_alias = true},
+                  .decompose =
+                      [](Build& b) {
+                        b.require(b["self"].rank() >= 2, "expected a tensor of at least 2 dimensions, got ",
+                                  b["self"].meta());
+                        return transpose(b["self"], -2, -1);
+                      },
+              });
   ops.alias(mT, {"mH", "matrix_H", "adjoint"});
 }
 

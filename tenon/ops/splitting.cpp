@@ -82,48 +82,56 @@ size_t horizontal(const Build& b) { return b["self"].rank() == 1 ? 0 : 1; }
 }  // namespace
 
 void register_splitting(Registry& ops) {
-  ops.add(split_with_sizes, {
-      .schema = "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
-      .kind = OpKind::view,
-      .view = [](MetaCall& m) {
-        size_t dim = m.dim("dim", m.meta("self").rank());
-        SymInt total = 0;
-        for (SymInt size : m.ints("split_sizes")) total = total + size;
-        m.require(!total.is_int() || !m.meta("self").sizes[dim].is_int() || total == m.meta("self").sizes[dim], "the sizes ", m.ints("split_sizes"),
-                  " do not add up to dimension ", dim, " of ", m.meta("self"));
-        return pieces(dim, m.ints("split_sizes"));
-      },
-  });
+  ops.add(split_with_sizes,
+          {
+              .schema = "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
+              .kind = OpKind::view,
+              .view =
+                  [](MetaCall& m) {
+                    size_t dim = m.dim("dim", m.meta("self").rank());
+                    SymInt total = 0;
+                    for (SymInt size : m.ints("split_sizes")) total = total + size;
+                    m.require(
+                        !total.is_int() || !m.meta("self").sizes[dim].is_int() || total == m.meta("self").sizes[dim],
+                        "the sizes ", m.ints("split_sizes"), " do not add up to dimension ", dim, " of ",
+                        m.meta("self"));
+                    return pieces(dim, m.ints("split_sizes"));
+                  },
+          });
   ops.add(split_tensor, {
-      .schema = "split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
-      .kind = OpKind::view,
-      .view = [](MetaCall& m) {
-        size_t dim = m.dim("dim", m.meta("self").rank());
-        SymInt total = m.meta("self").sizes[dim], size = m.integer("split_size");
-        Sizes lengths;
-        if (size == SymInt(0) || total == SymInt(0)) {
-          m.require(total == SymInt(0) || !(size == SymInt(0)), "a split size of 0 needs an empty dimension, it is ", total);
-          return pieces(dim, {total});
-        }
-        SymInt parts = sym::floor_div(total + size - 1, size);
-        m.require(parts.is_int(), "the number of pieces must be known, it is ", parts);
-        for (int64_t i = 0; i + 1 < parts.as_int(); ++i) lengths.push_back(size);
-        lengths.push_back(total - size * (parts - 1));
-        return pieces(dim, lengths);
-      },
-  });
+                            .schema = "split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
+                            .kind = OpKind::view,
+                            .view =
+                                [](MetaCall& m) {
+                                  size_t dim = m.dim("dim", m.meta("self").rank());
+                                  SymInt total = m.meta("self").sizes[dim], size = m.integer("split_size");
+                                  Sizes lengths;
+                                  if (size == SymInt(0) || total == SymInt(0)) {
+                                    m.require(total == SymInt(0) || !(size == SymInt(0)),
+                                              "a split size of 0 needs an empty dimension, it is ", total);
+                                    return pieces(dim, {total});
+                                  }
+                                  SymInt parts = sym::floor_div(total + size - 1, size);
+                                  m.require(parts.is_int(), "the number of pieces must be known, it is ", parts);
+                                  for (int64_t i = 0; i + 1 < parts.as_int(); ++i) lengths.push_back(size);
+                                  lengths.push_back(total - size * (parts - 1));
+                                  return pieces(dim, lengths);
+                                },
+                        });
   ops.add(unbind, {
-      .schema = "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
-      .kind = OpKind::view,
-      .view = [](MetaCall& m) {
-        size_t dim = m.dim("dim", m.meta("self").rank());
-        SymInt size = m.meta("self").sizes[dim];
-        m.require(size.is_int(), "dimension ", dim, " must have a constant size, it is ", size);
-        Maps maps;
-        for (int64_t i = 0; i < size.as_int(); ++i) maps.push_back(selection(m.meta("self"), dim, i));
-        return maps;
-      },
-  });
+                      .schema = "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
+                      .kind = OpKind::view,
+                      .view =
+                          [](MetaCall& m) {
+                            size_t dim = m.dim("dim", m.meta("self").rank());
+                            SymInt size = m.meta("self").sizes[dim];
+                            m.require(size.is_int(), "dimension ", dim, " must have a constant size, it is ", size);
+                            Maps maps;
+                            for (int64_t i = 0; i < size.as_int(); ++i)
+                              maps.push_back(selection(m.meta("self"), dim, i));
+                            return maps;
+                          },
+                  });
   ops.add({
       .schema = "split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]",
       .kind = OpKind::composite,
@@ -132,11 +140,14 @@ void register_splitting(Registry& ops) {
   });
   Handle chunk;
   ops.add(chunk, {
-      .schema = "chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]",
-      .kind = OpKind::composite,
-      .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return many(chunked(b["self"], b.constant("chunks"), b.dim("dim", b["self"].rank()), b)); },
-  });
+                     .schema = "chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]",
+                     .kind = OpKind::composite,
+                     .traits = {.may_alias = true},
+                     .decompose =
+                         [](Build& b) {
+                           return many(chunked(b["self"], b.constant("chunks"), b.dim("dim", b["self"].rank()), b));
+                         },
+                 });
   ops.overload(chunk, {"unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]"});
   ops.add({
       .schema = "unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
@@ -154,13 +165,17 @@ void register_splitting(Registry& ops) {
       .schema = "tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]",
       .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return many(split_evenly(b["self"], b.integer("sections"), b.dim("dim", b["self"].rank()), b)); },
+      .decompose =
+          [](Build& b) {
+            return many(split_evenly(b["self"], b.integer("sections"), b.dim("dim", b["self"].rank()), b));
+          },
   });
   ops.add({
       .schema = "tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]",
       .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return many(split_at(b["self"], b.ints("indices"), b.dim("dim", b["self"].rank()))); },
+      .decompose =
+          [](Build& b) { return many(split_at(b["self"], b.ints("indices"), b.dim("dim", b["self"].rank()))); },
   });
   ops.add({
       .schema = "tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int "
@@ -173,7 +188,7 @@ void register_splitting(Registry& ops) {
             b.require(where.dtype() == DType::i64 && where.rank() <= 1,
                       "expected i64 positions of at most 1 dimension, got ", where.meta());
             b.supports(!where.is_traced(),
-                      "positions that are a tensor are known only when the program runs; give a list");
+                       "positions that are a tensor are known only when the program runs; give a list");
             size_t dim = b.dim("dim", b["self"].rank());
             Tensor own = contiguous_copy(where);
             if (where.rank() == 0) return many(split_evenly(b["self"], scalar_integer(own), dim, b));
@@ -185,12 +200,16 @@ void register_splitting(Registry& ops) {
   auto add = [&](const char* schema, DecomposeRule rule) {
     ops.add({.schema = schema, .kind = OpKind::composite, .traits = {.may_alias = true}, .decompose = rule});
   };
-  add("hsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", [](Build& b) { return split_into(b, 1, horizontal(b)); });
+  add("hsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]",
+      [](Build& b) { return split_into(b, 1, horizontal(b)); });
   add("vsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", [](Build& b) { return split_into(b, 2, 0); });
   add("dsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", [](Build& b) { return split_into(b, 3, 2); });
-  add("hsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]", [](Build& b) { return split_by_list(b, 1, horizontal(b)); });
-  add("vsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]", [](Build& b) { return split_by_list(b, 2, 0); });
-  add("dsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]", [](Build& b) { return split_by_list(b, 3, 2); });
+  add("hsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]",
+      [](Build& b) { return split_by_list(b, 1, horizontal(b)); });
+  add("vsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]",
+      [](Build& b) { return split_by_list(b, 2, 0); });
+  add("dsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]",
+      [](Build& b) { return split_by_list(b, 3, 2); });
 }
 
 }  // namespace tenon

@@ -28,10 +28,15 @@ void register_symbolic(Registry& ops) {
   add("_operator.add(a, b)", {.kinds = {Sym::add}, .sign = " + "}, [](Expr a, Expr b) { return a + b; });
   add("_operator.sub(a, b)", {.sign = " - "}, [](Expr a, Expr b) { return a - b; });
   add("_operator.mul(a, b)", {.kinds = {Sym::mul}, .sign = " * "}, [](Expr a, Expr b) { return a * b; });
-  add("_operator.floordiv(a, b)", {.kinds = {Sym::floor_div}, .sign = " // "}, [](Expr a, Expr b) { return sym::floor_div(a, b); });
+  add("_operator.floordiv(a, b)", {.kinds = {Sym::floor_div}, .sign = " // "},
+      [](Expr a, Expr b) { return sym::floor_div(a, b); });
   add("_operator.mod(a, b)", {.kinds = {Sym::mod}, .sign = " % "}, [](Expr a, Expr b) { return sym::mod(a, b); });
-  add("_operator.truediv(a, b)", {.kinds = {Sym::true_div, Sym::float_true_div}, .sign = " / "}, [](Expr a, Expr b) { return a.is_integer_typed() && b.is_integer_typed() ? sym::true_div(a, b) : sym::float_true_div(a, b); });
-  add("_operator.pow(a, b)", {.kinds = {Sym::pow, Sym::float_pow}, .sign = " ** "}, [](Expr a, Expr b) { return a.is_integer_typed() && b.is_integer_typed() ? sym::pow(a, b) : sym::float_pow(a, b); });
+  add("_operator.truediv(a, b)", {.kinds = {Sym::true_div, Sym::float_true_div}, .sign = " / "}, [](Expr a, Expr b) {
+    return a.is_integer_typed() && b.is_integer_typed() ? sym::true_div(a, b) : sym::float_true_div(a, b);
+  });
+  add("_operator.pow(a, b)", {.kinds = {Sym::pow, Sym::float_pow}, .sign = " ** "}, [](Expr a, Expr b) {
+    return a.is_integer_typed() && b.is_integer_typed() ? sym::pow(a, b) : sym::float_pow(a, b);
+  });
   add("_operator.neg(a)", {.sign = "-"}, [](Expr a) { return -a; });
   add("_operator.pos(a)", {.sign = "+"}, [](Expr a) { return a; });
   add("_operator.eq(a, b)", {.kinds = {Sym::eq}, .sign = " == "}, [](Expr a, Expr b) { return sym::eq(a, b); });
@@ -40,16 +45,21 @@ void register_symbolic(Registry& ops) {
   add("_operator.le(a, b)", {.kinds = {Sym::le}, .sign = " <= "}, [](Expr a, Expr b) { return sym::le(a, b); });
   add("_operator.gt(a, b)", {.kinds = {Sym::gt}, .sign = " > "}, [](Expr a, Expr b) { return sym::gt(a, b); });
   add("_operator.ge(a, b)", {.kinds = {Sym::ge}, .sign = " >= "}, [](Expr a, Expr b) { return sym::ge(a, b); });
-  add("_operator.and_(a, b)", {.kinds = {Sym::logical_and, Sym::bit_and}, .sign = " & "}, [](Expr a, Expr b) { return a.is_boolean_typed() ? sym::logical_and(a, b) : sym::bit_and(a, b); });
-  add("_operator.or_(a, b)", {.kinds = {Sym::logical_or, Sym::bit_or}, .sign = " | "}, [](Expr a, Expr b) { return a.is_boolean_typed() ? sym::logical_or(a, b) : sym::bit_or(a, b); });
-  add("_operator.lshift(a, b)", {.kinds = {Sym::lshift}, .sign = " << "}, [](Expr a, Expr b) { return sym::lshift(a, b); });
-  add("_operator.rshift(a, b)", {.kinds = {Sym::rshift}, .sign = " >> "}, [](Expr a, Expr b) { return sym::rshift(a, b); });
+  add("_operator.and_(a, b)", {.kinds = {Sym::logical_and, Sym::bit_and}, .sign = " & "},
+      [](Expr a, Expr b) { return a.is_boolean_typed() ? sym::logical_and(a, b) : sym::bit_and(a, b); });
+  add("_operator.or_(a, b)", {.kinds = {Sym::logical_or, Sym::bit_or}, .sign = " | "},
+      [](Expr a, Expr b) { return a.is_boolean_typed() ? sym::logical_or(a, b) : sym::bit_or(a, b); });
+  add("_operator.lshift(a, b)", {.kinds = {Sym::lshift}, .sign = " << "},
+      [](Expr a, Expr b) { return sym::lshift(a, b); });
+  add("_operator.rshift(a, b)", {.kinds = {Sym::rshift}, .sign = " >> "},
+      [](Expr a, Expr b) { return sym::rshift(a, b); });
   add("math.trunc(x)", {.kinds = {Sym::trunc}}, [](Expr x) { return sym::trunc(x); });
   add("math.ceil(x)", {.kinds = {Sym::ceil}}, [](Expr x) { return sym::ceil(x); });
   add("math.floor(x)", {.kinds = {Sym::floor}}, [](Expr x) { return sym::floor(x); });
   add("builtins.round(number)", {.kinds = {Sym::round}}, [](Expr x) { return sym::round(x); });
   add("torch.sym_int(a)", {}, [](Expr a) { return a.is_integer_typed() ? a : sym::trunc(a); });
-  add("torch.sym_float(a)", {.kinds = {Sym::to_float}}, [](Expr a) { return a.is_integer_typed() ? sym::to_float(a) : a; });
+  add("torch.sym_float(a)", {.kinds = {Sym::to_float}},
+      [](Expr a) { return a.is_integer_typed() ? sym::to_float(a) : a; });
   add("torch.sym_max(a, b)", {.kinds = {Sym::max}}, [](Expr a, Expr b) { return sym::max(a, b); });
   add("torch.sym_min(a, b)", {.kinds = {Sym::min}}, [](Expr a, Expr b) { return sym::min(a, b); });
   add("torch.sym_not(a)", {.kinds = {Sym::logical_not}}, [](Expr a) { return sym::logical_not(truth(a)); });
@@ -57,20 +67,21 @@ void register_symbolic(Registry& ops) {
     Expr parts[] = {yes, truth(condition), no, Expr::boolean(true)};
     return sym::piecewise(parts);
   });
-  add("torch._sym_sqrt(a)", {.kinds = {Sym::float_pow}, .last = 0.5, .call = "OpaqueUnaryFn_sqrt"}, [](Expr a) { return sym::float_pow(a, Expr::real(0.5)); });
+  add("torch._sym_sqrt(a)", {.kinds = {Sym::float_pow}, .last = 0.5, .call = "OpaqueUnaryFn_sqrt"},
+      [](Expr a) { return sym::float_pow(a, Expr::real(0.5)); });
 
   // Sizes of tensors as numbers. Their meta is the expression itself, which the reader takes from the file.
   auto measure = [&](const char* schema, Measure what, MetaRule meta) {
     ops.add({.schema = schema, .traits = {.measures = what}, .meta = meta});
   };
-  measure("sym_size.int(Tensor self, int dim) -> SymInt", Measure::size, [](MetaCall& m) {
-    return number(m.meta("self").sizes[m.dim("dim", m.meta("self").rank())]);
-  });
-  measure("sym_stride.int(Tensor self, int dim) -> SymInt", Measure::stride, [](MetaCall& m) {
-    return number(m.meta("self").strides[m.dim("dim", m.meta("self").rank())]);
-  });
-  measure("sym_numel(Tensor self) -> SymInt", Measure::count, [](MetaCall& m) { return number(count(m.meta("self").sizes)); });
-  measure("sym_storage_offset(Tensor self) -> SymInt", Measure::offset, [](MetaCall& m) { return number(m.meta("self").offset); });
+  measure("sym_size.int(Tensor self, int dim) -> SymInt", Measure::size,
+          [](MetaCall& m) { return number(m.meta("self").sizes[m.dim("dim", m.meta("self").rank())]); });
+  measure("sym_stride.int(Tensor self, int dim) -> SymInt", Measure::stride,
+          [](MetaCall& m) { return number(m.meta("self").strides[m.dim("dim", m.meta("self").rank())]); });
+  measure("sym_numel(Tensor self) -> SymInt", Measure::count,
+          [](MetaCall& m) { return number(count(m.meta("self").sizes)); });
+  measure("sym_storage_offset(Tensor self) -> SymInt", Measure::offset,
+          [](MetaCall& m) { return number(m.meta("self").offset); });
 }
 
 }  // namespace tenon

@@ -10,8 +10,8 @@
 #include "tenon/ops/batch_norm.h"
 #include "tenon/ops/create.h"
 #include "tenon/ops/loss.h"
-#include "tenon/rules/registry.h"
 #include "tenon/ops/views.h"
+#include "tenon/rules/registry.h"
 
 namespace tenon {
 namespace {
