@@ -3,7 +3,8 @@
 
 #include "tenon/ops/convert.h"
 #include "tenon/rules/symbolic_shapes.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/views.h"
+#include "tenon/ops/view_writes.h"
 
 namespace tenon {
 

@@ -1,7 +1,7 @@
 #include "tenon/aot/sharing.h"
 
 #include "tenon/ops/create.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/view_writes.h"
 
 namespace tenon {
 

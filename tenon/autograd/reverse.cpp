@@ -4,7 +4,7 @@
 #include "tenon/ops/convert.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/symbolic_shapes.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/view_writes.h"
 #include "tenon/trace/retrace.h"
 
 namespace tenon {

@@ -5,8 +5,8 @@
 #include "tenon/rules/infer.h"
 #include "tenon/ops/random.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/shape.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/joining.h"
+#include "tenon/ops/views.h"
 
 namespace tenon {
 

@@ -2,8 +2,8 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/blas.h"
 #include "tenon/ops/create.h"
-#include "tenon/ops/shape.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/joining.h"
+#include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {

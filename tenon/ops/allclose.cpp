@@ -1,7 +1,7 @@
 // Whole tensors compared: one truth for all elements.
 #include "tenon/ops/elements.h"
 #include "tenon/ops/logic.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/reduction.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {

@@ -12,9 +12,9 @@
 #include "tenon/ops/blas.h"
 #include "tenon/ops/random.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/shape.h"
+#include "tenon/ops/repeat.h"
 #include "tenon/ops/softmax.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/views.h"
 
 namespace tenon {
 

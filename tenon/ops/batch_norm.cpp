@@ -3,9 +3,9 @@
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
 #include "tenon/ops/norm.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/reduction.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/views.h"
 
 namespace tenon {
 

@@ -4,8 +4,8 @@
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
 #include "tenon/ops/einsum.h"
-#include "tenon/ops/reduce.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/reduction.h"
+#include "tenon/ops/views.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
 

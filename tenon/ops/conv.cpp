@@ -3,10 +3,10 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/rules/memory_format.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/reduction.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/shape.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/padding.h"
+#include "tenon/ops/views.h"
 
 namespace tenon {
 

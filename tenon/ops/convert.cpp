@@ -4,7 +4,6 @@
 #include "tenon/rules/infer.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/view.h"
 
 namespace tenon {
 

@@ -3,7 +3,8 @@
 #include "tenon/ops/convert.h"
 #include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/joining.h"
+#include "tenon/ops/views.h"
 
 namespace tenon {
 namespace {

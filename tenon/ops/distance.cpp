@@ -7,10 +7,10 @@
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
 #include "tenon/ops/elementwise.h"
+#include "tenon/ops/joining.h"
 #include "tenon/ops/linalg_norms.h"
-#include "tenon/ops/reduce.h"
-#include "tenon/ops/shape.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/reduction.h"
+#include "tenon/ops/views.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
 

@@ -6,9 +6,10 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/blas.h"
 #include "tenon/ops/convert.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/diagonal.h"
+#include "tenon/ops/reduction.h"
 #include "tenon/ops/shape.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/views.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
 

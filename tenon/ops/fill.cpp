@@ -8,7 +8,8 @@
 #include "tenon/ops/elementwise.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/views.h"
+#include "tenon/ops/diagonal.h"
 
 namespace tenon {
 

@@ -4,9 +4,9 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
 #include "tenon/ops/elementwise.h"
-#include "tenon/ops/index.h"
+#include "tenon/ops/scatter_gather.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/views.h"
 
 namespace tenon {
 namespace {

@@ -1,7 +1,7 @@
 // The gradient of reading an image at places that a grid names.
 #include <algorithm>
 
-#include "tenon/ops/index.h"
+#include "tenon/ops/accumulation.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {

@@ -1,10 +1,10 @@
 // Integrals by the trapezoid rule.
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/create.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/reduction.h"
 #include "tenon/rules/registry.h"
 #include "tenon/ops/scan.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/views.h"
 
 namespace tenon {
 namespace {

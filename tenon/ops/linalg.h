@@ -1,7 +1,7 @@
 // Matrices in the last two dimensions, the ones before them a batch. Numbers come from tenon/templates/matrix.h.
 #pragma once
 #include "tenon/ops/elements.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/views.h"
 #include "tenon/rules/op_def.h"
 
 namespace tenon {

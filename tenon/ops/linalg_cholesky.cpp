@@ -1,9 +1,9 @@
 // Cholesky factors of symmetric positive definite matrices, and solving with them.
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/blas.h"
+#include "tenon/ops/diagonal.h"
 #include "tenon/ops/fill.h"
 #include "tenon/ops/linalg.h"
-#include "tenon/ops/shape.h"
 #include "tenon/rules/registry.h"
 #include "tenon/templates/matrix.h"
 

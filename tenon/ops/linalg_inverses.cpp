@@ -5,8 +5,9 @@
 #include "tenon/ops/blas.h"
 #include "tenon/ops/create.h"
 #include "tenon/ops/linalg.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/reduction.h"
 #include "tenon/ops/shape.h"
+#include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"
 #include "tenon/templates/matrix.h"
 

@@ -3,9 +3,12 @@
 #include "tenon/ops/blas.h"
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
+#include "tenon/ops/flip.h"
+#include "tenon/ops/joining.h"
 #include "tenon/ops/linalg.h"
 #include "tenon/ops/scan.h"
 #include "tenon/ops/shape.h"
+#include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"
 #include "tenon/templates/matrix.h"
 

@@ -1,8 +1,9 @@
 // Products of several matrices, of vectors along a dimension, and cross products.
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/blas.h"
+#include "tenon/ops/flip.h"
 #include "tenon/ops/linalg.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/reduction.h"
 #include "tenon/ops/shape.h"
 #include "tenon/rules/registry.h"
 

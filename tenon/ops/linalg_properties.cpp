@@ -5,10 +5,11 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
+#include "tenon/ops/diagonal.h"
 #include "tenon/ops/linalg.h"
 #include "tenon/ops/linalg_norms.h"
-#include "tenon/ops/reduce.h"
-#include "tenon/ops/shape.h"
+#include "tenon/ops/reduction.h"
+#include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {

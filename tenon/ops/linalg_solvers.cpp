@@ -7,6 +7,7 @@
 #include "tenon/ops/fill.h"
 #include "tenon/ops/linalg.h"
 #include "tenon/ops/shape.h"
+#include "tenon/ops/views.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
 #include "tenon/rules/symbolic_shapes.h"

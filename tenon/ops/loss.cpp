@@ -8,7 +8,7 @@
 #include "tenon/ops/elementwise.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/symbolic_shapes.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/reduction.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {

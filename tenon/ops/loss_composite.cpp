@@ -6,15 +6,15 @@
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
 #include "tenon/ops/elementwise.h"
-#include "tenon/ops/index.h"
+#include "tenon/ops/index_select.h"
 #include "tenon/rules/infer.h"
 #include "tenon/ops/logic.h"
 #include "tenon/ops/loss.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/reduction.h"
 #include "tenon/rules/registry.h"
 #include "tenon/ops/softmax.h"
 #include "tenon/ops/linalg_norms.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/views.h"
 
 namespace tenon {
 

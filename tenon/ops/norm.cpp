@@ -5,13 +5,13 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
-#include "tenon/ops/index.h"
+#include "tenon/ops/index_select.h"
 #include "tenon/rules/symbolic_shapes.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/reduction.h"
 #include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/linalg_norms.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/views.h"
 
 namespace tenon {
 

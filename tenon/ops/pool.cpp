@@ -2,12 +2,12 @@
 
 #include <limits>
 
-#include "tenon/ops/index.h"
+#include "tenon/ops/scatter_gather.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/rules/memory_format.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/reduction.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/views.h"
 
 namespace tenon {
 

@@ -2,9 +2,9 @@
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/rules/memory_format.h"
 #include "tenon/ops/pool.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/reduction.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/views.h"
 
 namespace tenon {
 

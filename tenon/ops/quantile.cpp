@@ -3,11 +3,11 @@
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
 #include "tenon/ops/elementwise.h"
-#include "tenon/ops/index.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/reduction.h"
+#include "tenon/ops/scatter_gather.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/sorting.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {

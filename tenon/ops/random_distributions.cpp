@@ -8,10 +8,10 @@
 #include "tenon/ops/elementwise.h"
 #include "tenon/rules/infer.h"
 #include "tenon/ops/random.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/reduction.h"
 #include "tenon/rules/registry.h"
 #include "tenon/ops/sorting.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/views.h"
 
 namespace tenon {
 

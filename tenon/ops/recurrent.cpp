@@ -4,8 +4,9 @@
 #include "tenon/ops/blas.h"
 #include "tenon/ops/random.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/shape.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/joining.h"
+#include "tenon/ops/views.h"
+#include "tenon/ops/splitting.h"
 
 namespace tenon {
 namespace {

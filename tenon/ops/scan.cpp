@@ -6,11 +6,12 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
-#include "tenon/ops/index.h"
+#include "tenon/ops/flip.h"
+#include "tenon/ops/joining.h"
 #include "tenon/ops/logic.h"
+#include "tenon/ops/scatter_gather.h"
+#include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/shape.h"
-#include "tenon/ops/view.h"
 
 namespace tenon {
 
@@ -19,24 +20,27 @@ static Handle cumprod_backward;
 
 namespace {
 
-Tensor flipped(const Tensor& x, int64_t dim) { return x.rank() == 0 ? x : Tensor(flip(x, Sizes{SymInt(dim)})); }
+Tensor flipped(const Tensor& x, int64_t dim) {
+  if (x.rank() == 0) return x;
+  return flip(x, Sizes{SymInt(dim)});
+}
 
 // What comes from an element on.
 Tensor summed_from(const Tensor& x, int64_t dim) { return flipped(cumsum(flipped(x, dim), dim), dim); }
 
 DType scanned_dtype(const ArgsView& m) {
-  DType own = m.meta(0).dtype;
-  return m.dtype(2).value_or(is_floating(own) ? own : DType::i64);
+  DType own = m.meta("self").dtype;
+  return m.dtype("dtype").value_or(is_floating(own) ? own : DType::i64);
 }
 
 Metas scan_meta(MetaCall& m) {
-  (void)m.dim(1, m.meta(0).rank());
-  return like(m.meta(0), m.meta(0).sizes, scanned_dtype(m));
+  (void)m.dim("dim", m.meta("self").rank());
+  return like(m.meta("self"), m.meta("self").sizes, scanned_dtype(m));
 }
 
 // Converted first, as PyTorch does, then scanned in a dtype that anchors take.
 void lower_scan(Lower& l, loop::ScanKind kind, bool indices = false) {
-  Ref x = l[0], out = l.out(0);
+  Ref x = l["self"], out = l.out();
   size_t rank = x.sizes().size();
   if (rank == 0) {
     l.copy(x, out);
@@ -53,21 +57,21 @@ void lower_scan(Lower& l, loop::ScanKind kind, bool indices = false) {
                   .out = target.operand(),
                   .has_indices = indices,
                   .indices = {},
-                  .dim = l.dim(1, rank)};
+                  .dim = l.dim("dim", rank)};
   if (indices) scan.indices = l.out(1).operand();
   l.anchor(std::move(scan));
   if (target.id != out.id) l.copy(target, out);
 }
 
 Metas extreme_scan_meta(MetaCall& m) {
-  (void)m.dim(1, m.meta(0).rank());
-  return {like(m.meta(0), m.meta(0).sizes), like(m.meta(0), m.meta(0).sizes, DType::i64)};
+  (void)m.dim("dim", m.meta("self").rank());
+  return {like(m.meta("self"), m.meta("self").sizes), like(m.meta("self"), m.meta("self").sizes, DType::i64)};
 }
 
-Grads extreme_scan_rule(Vjp& v) {
-  if (!v.grad(0)) return {};
-  if (v[0].rank() == 0) return {v.grad(0)};
-  return {scatter_add(zeros(v[0].sizes(), v.grad(0)), v.arg(1), v.out(1), v.grad(0))};
+Grads extreme_scan_gradient(Vjp& v) {
+  if (!v.grad()) return {};
+  if (v["self"].rank() == 0) return {v.grad()};
+  return {scatter_add(zeros(v["self"].sizes(), v.grad()), v.arg("dim"), v.out(1), v.grad())};
 }
 
 // sum over j >= i of g[j] * y[j] / x[i] up to the first zero; there, the products without it; nothing after.
@@ -75,7 +79,7 @@ Tensor cumprod_gradient(const Tensor& g, const Tensor& x, int64_t dim, const Ten
   Tensor zero = eq(x, 0.0), zeros_before = cumsum(zero, dim);
   Tensor first = logical_and(zero, eq(zeros_before, 1));
   Tensor without = cumprod(where(first, 1.0, x), dim);
-  Tensor before = summed_from(g * y, dim) / Tensor(where(zero, 1.0, x));
+  Tensor before = summed_from(g * y, dim) / where(zero, 1.0, x);
   Tensor at = summed_from(g * without, dim);
   return where(eq(zeros_before, 0), before, where(first, at, 0.0));
 }
@@ -92,54 +96,62 @@ Tensor logcumsumexp_gradient(const Tensor& g, const Tensor& x, int64_t dim, cons
 
 Tensor difference(const Tensor& x, int64_t dim) {
   Tensor later = slice(x, dim, 1), earlier = slice(x, dim, 0, -1);
-  return x.dtype() == DType::boolean ? Tensor(ne(later, earlier)) : later - earlier;
+  if (x.dtype() == DType::boolean) return ne(later, earlier);
+  return later - earlier;
 }
 
 }  // namespace
 
 void register_scan(Registry& ops) {
   ops.add(cumsum, {
-      .schema = "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
-      .meta = scan_meta,
-      .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::sum); },
-      .vjp = {{"self", [](Vjp& v) { return summed_from(v.grad(), v.constant("dim")); }}},
-  });
+                      .schema = "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+                      .meta = scan_meta,
+                      .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::sum); },
+                      .vjp = {{"self", [](Vjp& v) { return summed_from(v.grad(), v.constant("dim")); }}},
+                  });
   ops.add(cumprod, {
-      .schema = "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
-      .meta = scan_meta,
-      .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::product); },
-      .vjp = {{"self", [](Vjp& v) { return cumprod_backward(v.grad(), to(v["self"], v.out().dtype()), v.arg("dim"), v.out()); }}},
-  });
-  ops.add(cumprod_backward, {
-      .schema = "cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) -> Results {
-        return one(cumprod_gradient(b["grad"], b["input"], b.constant("dim"), b["output"]));
-      },
-  });
+                       .schema = "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+                       .meta = scan_meta,
+                       .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::product); },
+                       .vjp = {{"self",
+                                [](Vjp& v) {
+                                  return cumprod_backward(v.grad(), to(v["self"], v.out().dtype()), v.arg("dim"),
+                                                          v.out());
+                                }}},
+                   });
+  ops.add(cumprod_backward,
+          {
+              .schema = "cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor",
+              .kind = OpKind::composite,
+              .decompose = [](Build& b) -> Results {
+                return one(cumprod_gradient(b["grad"], b["input"], b.constant("dim"), b["output"]));
+              },
+          });
   ops.add({
       .schema = "cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)",
       .meta = extreme_scan_meta,
       .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::max, true); },
-      .vjp = {{"self, dim", extreme_scan_rule}},
+      .vjp = {{"self", extreme_scan_gradient}},
   });
   ops.add({
       .schema = "cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)",
       .meta = extreme_scan_meta,
       .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::min, true); },
-      .vjp = {{"self, dim", extreme_scan_rule}},
+      .vjp = {{"self", extreme_scan_gradient}},
   });
-  ops.add(logcumsumexp, {
-      .schema = "logcumsumexp(Tensor self, int dim) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas {
-        (void)m.dim("dim", m.meta("self").rank());
-        m.require(is_floating(m.meta("self").dtype), "expected a floating point tensor, got ", m.meta("self"),
-                  "; convert it first");
-        return like(m.meta("self"), m.meta("self").sizes);
-      },
-      .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::logsumexp); },
-      .vjp = {{"self", [](Vjp& v) { return logcumsumexp_gradient(v.grad(), v["self"], v.constant("dim"), v.out()); }}},
-  });
+  ops.add(logcumsumexp,
+          {
+              .schema = "logcumsumexp(Tensor self, int dim) -> Tensor",
+              .meta = [](MetaCall& m) -> Metas {
+                (void)m.dim("dim", m.meta("self").rank());
+                m.require(is_floating(m.meta("self").dtype), "expected a floating point tensor, got ", m.meta("self"),
+                          "; convert it first");
+                return like(m.meta("self"), m.meta("self").sizes);
+              },
+              .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::logsumexp); },
+              .vjp = {{"self",
+                       [](Vjp& v) { return logcumsumexp_gradient(v.grad(), v["self"], v.constant("dim"), v.out()); }}},
+          });
   ops.add({
       .schema = "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
       .kind = OpKind::composite,

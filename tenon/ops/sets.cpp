@@ -6,9 +6,9 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/elements.h"
 #include "tenon/ops/logic.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/reduction.h"
 #include "tenon/ops/shape.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"
 #include "tenon/rules/symbolic_shapes.h"
 

@@ -1,9 +1,9 @@
-// Joining, repeating and reordering.
+// Dimensions renamed: narrowed, flattened, moved, broadcast.
 #pragma once
 #include "tenon/rules/op_def.h"
 
 namespace tenon {
 
-extern Handle cat, stack, flip, repeat, repeat_interleave_int, roll, broadcast_tensors, meshgrid, constant_pad_nd, narrow, flatten, movedim, diag_embed;
+extern Handle narrow, flatten, movedim, broadcast_tensors;
 
 }  // namespace tenon

@@ -10,7 +10,7 @@
 #include "tenon/ops/elements.h"
 #include "tenon/rules/registry.h"
 #include "tenon/ops/special_functions.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/views.h"
 
 namespace tenon {
 

@@ -6,8 +6,8 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
-#include "tenon/ops/reduce.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/reduction.h"
+#include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"
 #include "tenon/rules/symbolic_shapes.h"
 

@@ -5,7 +5,7 @@
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/rules/memory_format.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/views.h"
 
 namespace tenon {
 namespace {

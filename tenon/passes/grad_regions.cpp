@@ -1,6 +1,6 @@
 #include "tenon/passes/grad_regions.h"
 
-#include "tenon/ops/control.h"
+#include "tenon/ops/structural.h"
 
 namespace tenon {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "tenon/ops/convert.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/views.h"
 #include "tenon/sym/evaluate.h"
 
 namespace tenon {

@@ -5,9 +5,9 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/create.h"
 #include "tenon/ops/blas.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/reduction.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/views.h"
 
 namespace tenon {
 namespace {

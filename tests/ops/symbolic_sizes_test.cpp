@@ -2,9 +2,10 @@
 
 #include "tenon/ops/attention.h"
 #include "tenon/ops/conv.h"
+#include "tenon/ops/joining.h"
 #include "tenon/ops/pool.h"
-#include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
+#include "tenon/rules/registry.h"
 #include "tenon/trace/trace.h"
 
 namespace tenon {

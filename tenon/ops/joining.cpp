@@ -1,10 +1,11 @@
-// Tensors put together: cat, stack and their kin.
+#include "tenon/ops/joining.h"
+
 #include "tenon/ops/create.h"
+#include "tenon/ops/padding.h"
+#include "tenon/ops/views.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/memory_format.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/shape.h"
-#include "tenon/ops/view.h"
 
 namespace tenon {
 
@@ -12,7 +13,7 @@ Handle cat, stack;
 
 namespace {
 
-// With unit dims put in front or around, as hstack and its kin want them.
+// With unit dims put in front or around, as hstack, vstack and dstack want them.
 Tensor at_least(const Tensor& x, size_t rank) {
   Tensor t = x;
   if (t.rank() == 0 && rank > 0) t = reshape(t, Sizes{1});
@@ -44,12 +45,12 @@ const Tensor* first_counted(const std::vector<Tensor>& tensors) {
 }
 
 Metas cat_meta(MetaCall& m) {
-  std::vector<Tensor> tensors = m.tensors(0);
+  std::vector<Tensor> tensors = m.tensors("tensors");
   m.require(!tensors.empty(), "expected at least one tensor, got an empty list");
   const Tensor* first = first_counted(tensors);
   if (!first) return like(tensors[0].meta(), Sizes{0}, joined_dtype(tensors));
   m.require(first->rank() > 0, "0-d tensors cannot be joined; stack joins them in a new dimension");
-  size_t dim = m.dim(1, first->rank());
+  size_t dim = m.dim("dim", first->rank());
   Sizes sizes = first->sizes();
   SymInt total = 0;
   for (const Tensor& t : tensors) {
@@ -69,24 +70,24 @@ Metas cat_meta(MetaCall& m) {
 }
 
 void lower_cat(Lower& l) {
-  std::vector<Tensor> tensors = l.tensors(0);
+  std::vector<Tensor> tensors = l.tensors("tensors");
   const Tensor* first = first_counted(tensors);
   if (!first) return;
-  size_t dim = l.dim(1, first->rank());
+  size_t dim = l.dim("dim", first->rank());
   SymInt start = 0;
   for (size_t k = 0; k < tensors.size(); ++k) {
     if (adds_nothing(tensors[k].meta())) continue;
-    Ref from = l.item(0, k);
+    Ref from = l.item("tensors", k);
     l.stage(Sizes(from.sizes()),
             [&](const Index& i) { l.store(l.out(), i.with(dim, i[dim] + l.extent(start)), from.at(i)); });
     start = start + from.size(dim);
   }
 }
 
-Grads cat_vjp(Vjp& v) {
-  std::vector<Tensor> tensors = v.tensors(0), grads;
+Grads cat_gradient(Vjp& v) {
+  std::vector<Tensor> tensors = v.tensors("tensors"), grads;
   const Tensor* first = first_counted(tensors);
-  size_t dim = first ? v.dim(1, first->rank()) : 0;
+  size_t dim = first ? v.dim("dim", first->rank()) : 0;
   SymInt start = 0;
   for (const Tensor& t : tensors) {
     if (adds_nothing(t.meta())) {
@@ -94,7 +95,7 @@ Grads cat_vjp(Vjp& v) {
       continue;
     }
     SymInt end = start + t.sizes()[dim];
-    grads.push_back(slice(v.grad(0), dim, start, end));
+    grads.push_back(slice(v.grad(), dim, start, end));
     start = end;
   }
   return {std::move(grads)};
@@ -120,27 +121,49 @@ Tensor stacked(const std::vector<Tensor>& tensors, int64_t wanted, const ArgsVie
   return view(cat(tensors, dim), sizes);
 }
 
-Tensor all_at_least(const std::vector<Tensor>& tensors, size_t rank, int64_t dim) {
+std::vector<Tensor> all_at_least(const std::vector<Tensor>& tensors, size_t rank) {
   std::vector<Tensor> items;
   for (const Tensor& t : tensors) items.push_back(at_least(t, rank));
-  return cat(items, dim);
+  return items;
+}
+
+// Each tensor cut into chunks along dim (the last one filled up with zeros), flattened behind it, and all joined.
+Results chunks_joined(Build& b) {
+  int64_t chunks = b.constant("num_chunks");
+  b.require(chunks > 0, "num_chunks: expected a positive number, got ", chunks);
+  std::vector<Tensor> parts;
+  size_t dim = 0;
+  for (const Tensor& t : b.tensors("tensors")) {
+    dim = b.dim("dim", t.rank());
+    SymInt size = t.sizes()[dim], whole = sym::ceil_div(size, chunks) * chunks;
+    Sizes pads(2 * (t.rank() - 1 - dim), SymInt(0)), sizes(std::span<const SymInt>(t.sizes().begin(), dim));
+    pads.push_back(0);
+    pads.push_back(whole - size);
+    Tensor full = t;
+    if (!(whole == size)) full = constant_pad_nd(t, pads, 0);
+    sizes.push_back(chunks);
+    sizes.push_back(-1);
+    parts.push_back(reshape(full, sizes));
+  }
+  b.require(!parts.empty(), "expected at least one tensor");
+  return cat(parts, dim + 1);
 }
 
 }  // namespace
 
-void register_join(Registry& ops) {
+void register_joining(Registry& ops) {
   ops.add(cat, {
-      .schema = "cat(Tensor[] tensors, int dim=0) -> Tensor",
-      .meta = cat_meta,
-      .lower = lower_cat,
-      .vjp = {{"tensors, dim", cat_vjp}},
-  });
+                   .schema = "cat(Tensor[] tensors, int dim=0) -> Tensor",
+                   .meta = cat_meta,
+                   .lower = lower_cat,
+                   .vjp = {{"tensors", cat_gradient}},
+               });
   ops.alias(cat, {"concat", "concatenate"});
   ops.add(stack, {
-      .schema = "stack(Tensor[] tensors, int dim=0) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return one(stacked(b.tensors("tensors"), b.constant("dim"), b)); },
-  });
+                     .schema = "stack(Tensor[] tensors, int dim=0) -> Tensor",
+                     .kind = OpKind::composite,
+                     .decompose = [](Build& b) { return one(stacked(b.tensors("tensors"), b.constant("dim"), b)); },
+                 });
   ops.add({
       .schema = "hstack(Tensor[] tensors) -> Tensor",
       .kind = OpKind::composite,
@@ -148,20 +171,20 @@ void register_join(Registry& ops) {
           [](Build& b) {
             std::vector<Tensor> tensors = b.tensors("tensors");
             b.require(!tensors.empty(), "expected at least one tensor, got an empty list");
-            return one(all_at_least(tensors, 1, tensors[0].rank() <= 1 ? 0 : 1));
+            return cat(all_at_least(tensors, 1), tensors[0].rank() <= 1 ? 0 : 1);
           },
   });
   Handle vstack;
   ops.add(vstack, {
-      .schema = "vstack(Tensor[] tensors) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return one(all_at_least(b.tensors("tensors"), 2, 0)); },
-  });
+                      .schema = "vstack(Tensor[] tensors) -> Tensor",
+                      .kind = OpKind::composite,
+                      .decompose = [](Build& b) { return cat(all_at_least(b.tensors("tensors"), 2), 0); },
+                  });
   ops.alias(vstack, {"row_stack"});
   ops.add({
       .schema = "dstack(Tensor[] tensors) -> Tensor",
       .kind = OpKind::composite,
-      .decompose = [](Build& b) { return one(all_at_least(b.tensors("tensors"), 3, 2)); },
+      .decompose = [](Build& b) { return cat(all_at_least(b.tensors("tensors"), 3), 2); },
   });
   ops.add({
       .schema = "column_stack(Tensor[] tensors) -> Tensor",
@@ -194,23 +217,23 @@ void register_join(Registry& ops) {
         return cat(blocks, 0);
       },
   });
-#define TENON_AT_LEAST(n)                                                        \
-  ops.add({.schema = "atleast_" #n "d(Tensor self) -> Tensor",                   \
-           .kind = OpKind::composite,                                              \
-           .traits = {.may_alias = true},                                        \
-           .decompose = [](Build& b) { return one(at_least(b[0], n)); }});       \
-  ops.add({.schema = "atleast_" #n "d.Sequence(Tensor[] tensors) -> Tensor[]",   \
-           .kind = OpKind::composite,                                              \
-           .traits = {.may_alias = true},                                        \
-           .decompose = [](Build& b) {                                           \
-             std::vector<Tensor> out;                                            \
-             for (const Tensor& t : b.tensors(0)) out.push_back(at_least(t, n)); \
-             return many(std::move(out));                                        \
-           }})
-  TENON_AT_LEAST(1);
-  TENON_AT_LEAST(2);
-  TENON_AT_LEAST(3);
-#undef TENON_AT_LEAST
+  ops.add({
+      .schema = "_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = chunks_joined,
+  });
+  auto add = [&](const char* schema, DecomposeRule rule) {
+    ops.add({.schema = schema, .kind = OpKind::composite, .traits = {.may_alias = true}, .decompose = rule});
+  };
+  add("atleast_1d(Tensor self) -> Tensor", [](Build& b) { return one(at_least(b["self"], 1)); });
+  add("atleast_2d(Tensor self) -> Tensor", [](Build& b) { return one(at_least(b["self"], 2)); });
+  add("atleast_3d(Tensor self) -> Tensor", [](Build& b) { return one(at_least(b["self"], 3)); });
+  add("atleast_1d.Sequence(Tensor[] tensors) -> Tensor[]",
+      [](Build& b) { return many(all_at_least(b.tensors("tensors"), 1)); });
+  add("atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]",
+      [](Build& b) { return many(all_at_least(b.tensors("tensors"), 2)); });
+  add("atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]",
+      [](Build& b) { return many(all_at_least(b.tensors("tensors"), 3)); });
 }
 
 }  // namespace tenon

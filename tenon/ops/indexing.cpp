@@ -1,48 +1,43 @@
-#include "tenon/ops/index.h"
+#include "tenon/ops/indexing.h"
 
+#include "tenon/ops/accumulation.h"
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/create.h"
+#include "tenon/ops/masking.h"
+#include "tenon/ops/views.h"
 #include "tenon/rules/infer.h"
-#include "tenon/rules/symbolic_shapes.h"
-#include "tenon/ops/reduce.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/view.h"
+#include "tenon/rules/symbolic_shapes.h"
 
 namespace tenon {
 
-Handle embedding, index_tensor, index_put;
-static Handle embedding_backward, unsafe_index;
+Handle index_tensor, index_put;
+static Handle unsafe_index;
+
+void require_index(const ArgsView& call, const TensorMeta& index) {
+  bool unread = count(index.sizes) == SymInt(0);
+  call.require(index.dtype == DType::i64 || index.dtype == DType::i32 || unread, "expected i64 or i32 indices, got ",
+               index);
+}
 
 loop::Expr wrapped(Lower& l, loop::Expr index, SymInt size) {
   return loop::select(index < 0, index + l.extent(size), index);
 }
-static bool is_mask(DType dtype) { return dtype == DType::boolean || dtype == DType::u8; }
 
-WideResult::WideResult(Lower& l, Ref out) : l(l), out(out) {
-  DType compute = computable(out.dtype());
-  target = compute == out.dtype() || out.dtype() == DType::boolean ? out : l.temporary(compute, Sizes(out.sizes()));
-}
-void WideResult::finish() {
-  if (target.id != out.id) l.copy(target, out);
-}
-
-Ref mask_positions(Lower& l, Ref mask) {
-  Sizes sizes = mask.sizes();
-  Sizes flat = {count(sizes)};
-  Ref ones = l.temporary(DType::i64, sizes, [&](const Index& i) {
-    return loop::select(cast(mask.at(i), loop::Compute::boolean), l.extent(1), l.extent(0));
-  });
-  Ref totals = l.temporary(DType::i64, sizes);
-  loop::Scan scan;
-  scan.in = ones.operand(flat, {1});
-  scan.out = totals.operand(flat, {1});
-  l.anchor(std::move(scan));
-  return l.temporary(DType::i64, sizes, [&](const Index& i) { return totals.at(i) - 1; });
+Index unravelled(Lower& l, loop::Expr flat, const Sizes& sizes) {
+  Index at(sizes.size(), loop::Expr(0));
+  for (size_t d = sizes.size(); d-- > 0;) {
+    at[d] = d == 0 ? flat : call(loop::Fn::remainder, flat, l.extent(sizes[d]));
+    flat = call(loop::Fn::floor_div, flat, l.extent(sizes[d]));
+  }
+  return at;
 }
 
 namespace {
 
 using loop::Expr;
+
+bool is_mask(DType dtype) { return dtype == DType::boolean || dtype == DType::u8; }
 
 // How index tensors and the tensor they index meet: which dims are named, where the results' dims go.
 struct Plan {
@@ -115,8 +110,8 @@ Sizes planned_strides(const Plan& p, const TensorMeta& self) {
   return pointwise_strides(p.sizes, pointers);
 }
 
-// The place in self of element i of the result; `at` is the position of the list in the schema.
-Index place(Lower& l, const Plan& p, const Sizes& self, size_t at, const Index& i) {
+// The place in self of element i of the result.
+Index place(Lower& l, const Plan& p, const Sizes& self, const Index& i) {
   Index out(self.size(), Expr(0));
   Index shape(i.begin() + static_cast<ptrdiff_t>(p.first),
               i.begin() + static_cast<ptrdiff_t>(p.first + p.shape.size()));
@@ -124,7 +119,7 @@ Index place(Lower& l, const Plan& p, const Sizes& self, size_t at, const Index& 
     size_t d = p.order[k];
     if (k < p.first) out[d] = i[k];
     else if (k >= p.first + p.named) out[d] = i[k - p.named + p.shape.size()];
-    else out[d] = wrapped(l, l.item(at, d).broadcast_at(shape), self[d]);
+    else out[d] = wrapped(l, l.item("indices", d).broadcast_at(shape), self[d]);
   }
   return out;
 }
@@ -140,7 +135,8 @@ std::vector<Tensor> without_masks(const ArgsView& call, const TensorMeta& self, 
       continue;
     }
     bool fits = out.size() + t.rank() <= self.rank();
-    for (size_t d = 0; fits && d < t.rank(); ++d) fits = !statically_true(sym::ne(t.sizes()[d], self.sizes[out.size() + d]));
+    for (size_t d = 0; fits && d < t.rank(); ++d)
+      fits = !statically_true(sym::ne(t.sizes()[d], self.sizes[out.size() + d]));
     call.require(fits, "the mask ", t.meta(), " does not fit dimension ", out.size(), " and those after it of ", self);
     for (Tensor& p : places(t)) out.push_back(std::move(p));
   }
@@ -174,8 +170,8 @@ bool only_first_is_mask(const std::vector<Tensor>& indices) {
 }
 
 Metas index_meta(MetaCall& m) {
-  const TensorMeta& self = m.meta(0);
-  std::vector<Tensor> places = without_masks(m, self, m.tensors(1), unknown_places);
+  const TensorMeta& self = m.meta("self");
+  std::vector<Tensor> places = without_masks(m, self, m.tensors("indices"), unknown_places);
   Plan p = plan(m, self, places);
   TensorMeta out = like(self, p.sizes);
   out.strides = planned_strides(p, self);
@@ -183,32 +179,32 @@ Metas index_meta(MetaCall& m) {
 }
 
 void lower_index(Lower& l) {
-  std::vector<Tensor> indices = l.tensors(1);
+  std::vector<Tensor> indices = l.tensors("indices");
   l.require(!has_mask(indices), "an index by a mask cannot be part of a fused program");
-  Ref self = l[0];
+  Ref self = l["self"];
   Sizes sizes = self.sizes();
-  Plan p = plan(l, l.meta(0), indices);
-  l.tensor([&](const Index& i) { return self.at(place(l, p, sizes, 1, i)); });
+  Plan p = plan(l, l.meta("self"), indices);
+  l.tensor([&](const Index& i) { return self.at(place(l, p, sizes, i)); });
 }
 
 CallResults index_by_mask(ArgsView& call) {
-  std::vector<Tensor> indices = call.tensors(1);
+  std::vector<Tensor> indices = call.tensors("indices");
   if (!has_mask(indices)) return {};  // the stages do it
-  Tensor self = call[0];
-  return {CallArg(Tensor(unsafe_index(self, without_masks(call, self.meta(), indices, found_places))))};
+  Tensor self = call["self"];
+  return unsafe_index(self, without_masks(call, self.meta(), indices, found_places)).values;
 }
 
 Metas put_meta(MetaCall& m) {
-  const TensorMeta& self = m.meta(0);
-  std::vector<Tensor> indices = m.tensors(1);
-  m.require(m.meta(2).dtype == self.dtype, "expected values of the dtype of ", self, ", got ", m.meta(2));
+  const TensorMeta &self = m.meta("self"), &values = m.meta("values");
+  std::vector<Tensor> indices = m.tensors("indices");
+  m.require(values.dtype == self.dtype, "expected values of the dtype of ", self, ", got ", values);
   if (!has_mask(indices)) {
     Plan p = plan(m, self, indices);
-    Sizes values = m.meta(2).sizes;
-    while (!values.empty() && values.size() > p.sizes.size() && values[0] == SymInt(1)) values.erase(0);
-    m.require(values.size() <= p.sizes.size(), "values ", m.meta(2), " do not broadcast to ", p.sizes);
-    Sizes spread = broadcast(values, p.sizes, m);
-    m.require(spread.size() == p.sizes.size(), "values ", m.meta(2), " do not broadcast to ", p.sizes);
+    Sizes own = values.sizes;
+    while (!own.empty() && own.size() > p.sizes.size() && own[0] == SymInt(1)) own.erase(0);
+    m.require(own.size() <= p.sizes.size(), "values ", values, " do not broadcast to ", p.sizes);
+    Sizes spread = broadcast(own, p.sizes, m);
+    m.require(spread.size() == p.sizes.size(), "values ", values, " do not broadcast to ", p.sizes);
   } else {
     auto unnamed = [](const Tensor& mask) { return std::vector<Tensor>(mask.rank()); };
     size_t named = without_masks(m, self, indices, unnamed).size();  // how many values they take is seen when it runs
@@ -233,7 +229,7 @@ Index value_place(Ref values, const Index& i) {
 
 // index_put by a mask: element number n among the true ones gets values[n, ...].
 void lower_put_by_mask(Lower& l, Ref target) {
-  Ref mask = l.item(1, 0), values = l[2];
+  Ref mask = l.item("indices", 0), values = l["values"];
   Sizes domain = target.sizes();
   size_t covered = mask.sizes().size();
   bool one_row = values.sizes().size() < domain.size() - covered + 1 ||
@@ -245,132 +241,83 @@ void lower_put_by_mask(Lower& l, Ref target) {
     Expr hit = cast(mask.at(at), loop::Compute::boolean);
     row.insert(row.begin(), one_row ? l.extent(0) : loop::select(hit, positions->at(at), l.extent(0)));
     l.store_if(hit, target, i, values.at_if(hit, value_place(values, row), 0),
-               l.flag(3) ? loop::Mode::add : loop::Mode::set);
+               l.flag("accumulate") ? loop::Mode::add : loop::Mode::set);
   });
 }
 
 void lower_put(Lower& l) {
   Ref out = l.out();
   WideResult wide(l, out);
-  l.copy(l[0], wide.target);
-  std::vector<Tensor> indices = l.tensors(1);
+  l.copy(l["self"], wide.target);
+  std::vector<Tensor> indices = l.tensors("indices");
   if (has_mask(indices)) {
     l.require(only_first_is_mask(indices),
               "a mask beside other indices cannot be part of a fused program; write in two steps");
     lower_put_by_mask(l, wide.target);
   } else {
-    Plan p = plan(l, l.meta(0), indices);
+    Plan p = plan(l, l.meta("self"), indices);
     Sizes sizes = out.sizes();
     l.stage(p.sizes, [&](const Index& i) {
-      l.store(wide.target, place(l, p, sizes, 1, i), l[2].at(value_place(l[2], i)),
-              l.flag(3) ? loop::Mode::add : loop::Mode::set);
+      l.store(wide.target, place(l, p, sizes, i), l["values"].at(value_place(l["values"], i)),
+              l.flag("accumulate") ? loop::Mode::add : loop::Mode::set);
     });
   }
   wide.finish();
 }
 
 CallResults put_by_masks(ArgsView& call) {
-  std::vector<Tensor> indices = call.tensors(1);
+  std::vector<Tensor> indices = call.tensors("indices");
   if (!has_mask(indices) || only_first_is_mask(indices)) return {};  // the stages do it
-  return {CallArg(Tensor(index_put(call[0], without_masks(call, call.meta(0), indices, found_places), call[2], call.arg(3))))};
+  std::vector<Tensor> places = without_masks(call, call.meta("self"), indices, found_places);
+  return index_put(call["self"], places, call["values"], call.arg("accumulate")).values;
 }
 
-Grads index_vjp(Vjp& v) { return {index_put(zeros(v[0].sizes(), v.grad(0)), v.arg(1), v.grad(0), true)}; }
-
-Grads put_vjp(Vjp& v) {
-  Tensor g = v.grad(0);
-  Grad self, values;
-  if (v.needs(0)) self = v.flag(3) ? Grad(g) : Grad(index_put(g, v.arg(1), zeros(Sizes{}, g), false));
-  if (v.needs(2)) values = index_tensor(g, v.arg(1));
-  return {self, {}, values};
+Grads index_gradient(Vjp& v) {
+  return {index_put(zeros(v["self"].sizes(), v.grad()), v.arg("indices"), v.grad(), true)};
 }
 
-Metas embedding_meta(MetaCall& m) {
-  const TensorMeta &weight = m.meta(0), &indices = m.meta(1);
-  m.require(weight.rank() == 2, "expected a weight of 2 dimensions, got ", weight);
-  m.require(indices.dtype == DType::i64 || indices.dtype == DType::i32, "expected i64 or i32 indices, got ", indices);
-  Sizes sizes = indices.sizes;
-  sizes.push_back(weight.sizes[1]);
-  return like(weight, sizes);
-}
-
-void lower_embedding_backward(Lower& l) {
-  Ref grad = l[0], indices = l[1], out = l.out();
-  WideResult wide(l, out);
-  l.fill(wide.target, l.constant(0, loop::compute_of(wide.target.dtype())));
-  std::optional<Ref> counts;
-  if (l.flag(4)) {
-    counts = l.temporary(DType::i64, Sizes{l.integer(2)}, [&](const Index&) { return l.extent(0); });
-    l.stage(Sizes(indices.sizes()),
-            [&](const Index& i) { l.store(*counts, {indices.at(i)}, l.extent(1), loop::Mode::add); });
-  }
-  l.stage(Sizes(grad.sizes()), [&](const Index& i) {
-    Expr row = indices.at(i.drop_last()), value = grad.at(i);
-    if (counts) value = value / cast(counts->at({row}), value.type());
-    l.store_if(row != l.extent(l.integer(3)), wide.target, {row, i.last()}, value, loop::Mode::add);
-  });
-  wide.finish();
+// What a masked index looks up where the mask is false may lie anywhere: 0 is as good a place as another.
+std::vector<Tensor> masked_indices(const Build& b) {
+  std::vector<Tensor> inside;
+  for (const Tensor& t : b.tensors("indices")) inside.push_back(t ? Tensor(mul(t, b["mask"])) : none);
+  return inside;
 }
 
 }  // namespace
 
-void register_index(Registry& ops) {
-  ops.add(embedding, {
-      .schema = "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool "
-                "scale_grad_by_freq=False, bool sparse=False) -> Tensor",
-      .meta = embedding_meta,
-      .lower =
-          [](Lower& l) {
-            l.tensor([&](const Index& i) { return l["weight"].at({l["indices"].at(i.drop_last()), i.last()}); });
-          },
-      .vjp = {{"weight, indices, padding_idx, scale_grad_by_freq, sparse", [](Vjp& v) -> Grads {
-        v.supports(!v.flag("sparse"), "sparse gradients are not supported; use sparse=False");
-        return {embedding_backward(v.grad(0), v["indices"], v["weight"].size(0), v.arg("padding_idx"), v.arg("scale_grad_by_freq"))};
-      }}},
-  });
-  ops.add(embedding_backward, {
-      .schema = "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt "
-                "padding_idx, bool scale_grad_by_freq) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas {
-        m.require(m.meta("grad_output").rank() == m.meta("indices").rank() + 1, "expected one dimension more than ", m.meta("indices"),
-                  ", got ", m.meta("grad_output"));
-        return like(m.meta("grad_output"), {m.integer("num_weights"), m.meta("grad_output").sizes.back()});
-      },
-      .lower = lower_embedding_backward,
-      .vjp = {{"grad_output, indices, num_weights, padding_idx, scale_grad_by_freq", [](Vjp& v) -> Grads {
-        Tensor rows =
-            embedding(v.grad(0), v["indices"]);  // PyTorch leaves scale_grad_by_freq out of the second gradient
-        return {where(eq(unsqueeze(v["indices"], -1), v.arg("padding_idx")), 0.0, rows)};
-      }}},
-  });
+void register_indexing(Registry& ops) {
   ops.add(index_tensor, {
-      .schema = "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
-      .meta = index_meta,
-      .lower = lower_index,
-      .vjp = {{"self, indices", index_vjp}},
-      .kernel = index_by_mask,
-  });
+                            .schema = "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+                            .meta = index_meta,
+                            .lower = lower_index,
+                            .vjp = {{"self", index_gradient}},
+                            .kernel = index_by_mask,
+                        });
   ops.add(unsafe_index, {
-      .schema = "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
-      .meta = index_meta,
-      .lower = lower_index,
-      .vjp = {{"self, indices", index_vjp}},
-  });
-  ops.add(index_put, {
-      .schema = "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
-      .meta = put_meta,
-      .lower = lower_put,
-      .vjp = {{"self, indices, values, accumulate", put_vjp}},
-      .kernel = put_by_masks,
-  });
+                            .schema = "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+                            .meta = index_meta,
+                            .lower = lower_index,
+                            .vjp = {{"self", index_gradient}},
+                        });
+  ops.add(index_put,
+          {
+              .schema = "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+              .meta = put_meta,
+              .lower = lower_put,
+              .vjp = {{"self",
+                       [](Vjp& v) -> Tensor {
+                         if (v.flag("accumulate")) return v.grad();
+                         return index_put(v.grad(), v.arg("indices"), zeros(Sizes{}, v.grad()), false);
+                       }},
+                      {"values", [](Vjp& v) { return index_tensor(v.grad(), v.arg("indices")); }}},
+              .kernel = put_by_masks,
+          });
   ops.alias(index_put, {"_unsafe_index_put"});
   ops.add({
       .schema = "_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor",
       .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        std::vector<Tensor> inside;  // a place that is masked out may lie anywhere: 0 is as good as another
-        for (const Tensor& t : b.tensors("indices")) inside.push_back(t ? Tensor(mul(t, b["mask"])) : none);
-        Tensor taken = index_tensor(b["self"], inside);
+        Tensor taken = index_tensor(b["self"], masked_indices(b));
         return where(b["mask"], taken, full(Sizes{}, b.arg("fill"), kw("dtype", taken.dtype())));
       },
   });
@@ -380,9 +327,8 @@ void register_index(Registry& ops) {
       .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
         if (b["self"].numel() == SymInt(0)) return one(b["self"]);
-        std::vector<Tensor> inside;
-        for (const Tensor& t : b.tensors("indices")) inside.push_back(t ? Tensor(mul(t, b["mask"])) : none);
-        return index_put(b["self"], inside, where(b["mask"], b["values"], zeros(Sizes{}, b["values"])), true);
+        return index_put(b["self"], masked_indices(b), where(b["mask"], b["values"], zeros(Sizes{}, b["values"])),
+                         true);
       },
   });
 }

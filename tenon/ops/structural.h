@@ -4,6 +4,6 @@
 
 namespace tenon {
 
-extern Handle grad_region;   // runs a graph with gradients on or off
+extern Handle grad_region;  // runs a graph with gradients on or off
 
 }  // namespace tenon

@@ -1,11 +1,13 @@
-#include "tenon/ops/index.h"
+#include "tenon/ops/indexing.h"
 
 #include <gtest/gtest.h>
 
 #include "tenon/interp/eager.h"
 #include "tenon/ops/create.h"
+#include "tenon/ops/embedding.h"
+#include "tenon/ops/scatter_gather.h"
+#include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/view.h"
 #include "tenon/trace/trace.h"
 
 namespace tenon {

@@ -1,5 +1,5 @@
 // What the sweep has no samples for: forms PyTorch's own samples never call, and what must not touch memory.
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/reduction.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include "tenon/ops/batch_norm.h"
 #include "tenon/ops/create.h"
 #include "tenon/ops/loss.h"
+#include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/view.h"
 
 namespace tenon {
 namespace {

@@ -1,11 +1,12 @@
-// Along one dimension, an index for every element: gather, scatter and their reductions.
+#include "tenon/ops/scatter_gather.h"
+
+#include "tenon/ops/accumulation.h"
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/create.h"
-#include "tenon/ops/index.h"
+#include "tenon/ops/indexing.h"
+#include "tenon/ops/views.h"
 #include "tenon/rules/infer.h"
-#include "tenon/ops/reduce.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/view.h"
 
 namespace tenon {
 
@@ -16,37 +17,12 @@ namespace {
 using loop::Expr;
 using loop::Mode;
 
-Metas gather_meta(MetaCall& m) {
-  require_index(m, 2);
-  const TensorMeta &self = m.meta(0), &index = m.meta(2);
-  bool scalar = self.rank() == 0 || index.rank() == 0;
-  bool unread = count(index.sizes) == SymInt(0);
-  m.require(unread || self.rank() == index.rank() || (scalar && self.rank() <= 1 && index.rank() <= 1),
-            "expected an index of ", self.rank(), " dimensions, got ", index);
-  size_t dim = dim_of(m);
-  for (size_t d = 0; d < self.rank() && !scalar && !(count(index.sizes) == SymInt(0)); ++d) {
-    bool fits = d == dim || !index.sizes[d].is_int() || !self.sizes[d].is_int() ||
-                index.sizes[d].as_int() <= self.sizes[d].as_int();
-    m.require(fits, "the index ", index, " is larger than ", self, " in dimension ", d);
-  }
-  return like(self, index.sizes);
-}
-
-void lower_gather(Lower& l) {
-  Ref self = l[0], index = l[2];
-  if (count(index.sizes()) == SymInt(0)) return;
-  size_t dim = dim_of(l), rank = self.sizes().size();
-  l.tensor([&](const Index& i) {
-    Expr at = index.at(i);
-    if (rank == 0) return self.at({});
-    return self.at(i.empty() ? Index{at} : i.with(dim, at));
-  });
-}
-
-Metas scatter_meta(MetaCall& m, bool has_source) {
-  const TensorMeta &self = m.meta(0), &index = m.meta(2);
-  require_index(m, 2);
-  size_t dim = dim_of(m);
+// The index of gather and scatter has the dims of self, and is no larger where it does not choose. A scalar counts as a
+// tensor of one element.
+void require_fitting_index(const MetaCall& m) {
+  const TensorMeta &self = m.meta("self"), &index = m.meta("index");
+  require_index(m, index);
+  size_t dim = m.dim("dim", self.rank());
   bool empty = count(index.sizes) == SymInt(0);
   bool scalar = self.rank() == 0 || index.rank() == 0;
   m.require(empty || self.rank() == index.rank() || (scalar && self.rank() <= 1 && index.rank() <= 1),
@@ -56,22 +32,43 @@ Metas scatter_meta(MetaCall& m, bool has_source) {
                 index.sizes[d].as_int() <= self.sizes[d].as_int();
     m.require(fits, "the index ", index, " is larger than ", self, " in dimension ", d);
   }
-  if (has_source) {
-    const TensorMeta& src = m.meta(3);
-    m.require(src.dtype == self.dtype, "expected a source of the dtype of ", self, ", got ", src);
-    for (size_t d = 0; d < index.rank() && src.rank() == index.rank() && !empty; ++d)
-      m.require(!index.sizes[d].is_int() || !src.sizes[d].is_int() || index.sizes[d].as_int() <= src.sizes[d].as_int(),
-                "the index ", index, " is larger than the source ", src, " in dimension ", d);
-  }
+}
+
+Metas gather_meta(MetaCall& m) {
+  require_fitting_index(m);
+  return like(m.meta("self"), m.meta("index").sizes);
+}
+
+void lower_gather(Lower& l) {
+  Ref self = l["self"], index = l["index"];
+  if (count(index.sizes()) == SymInt(0)) return;
+  size_t rank = self.sizes().size(), dim = l.dim("dim", rank);
+  l.tensor([&](const Index& i) {
+    Expr at = index.at(i);
+    if (rank == 0) return self.at({});
+    return self.at(i.empty() ? Index{at} : i.with(dim, at));
+  });
+}
+
+Metas scatter_value_meta(MetaCall& m) {
+  require_fitting_index(m);
+  return like(m.meta("self"), m.meta("self").sizes);
+}
+Metas scatter_source_meta(MetaCall& m) {
+  require_fitting_index(m);
+  const TensorMeta &self = m.meta("self"), &index = m.meta("index"), &src = m.meta("src");
+  bool empty = count(index.sizes) == SymInt(0);
+  m.require(src.dtype == self.dtype, "expected a source of the dtype of ", self, ", got ", src);
+  for (size_t d = 0; d < index.rank() && src.rank() == index.rank() && !empty; ++d)
+    m.require(!index.sizes[d].is_int() || !src.sizes[d].is_int() || index.sizes[d].as_int() <= src.sizes[d].as_int(),
+              "the index ", index, " is larger than the source ", src, " in dimension ", d);
   return like(self, self.sizes);
 }
-Metas scatter_source_meta(MetaCall& m) { return scatter_meta(m, true); }
-Metas scatter_value_meta(MetaCall& m) { return scatter_meta(m, false); }
 
 // For each element of index: the place it names in target.
 void at_index(Lower& l, Ref target, const std::function<void(const Index&, const Index&)>& body) {
-  Ref index = l[2];
-  size_t dim = dim_of(l);
+  Ref index = l["index"];
+  size_t dim = l.dim("dim", l["self"].sizes().size());
   bool scalar = target.sizes().empty();
   l.stage(Sizes(index.sizes()), [&](const Index& i) {
     Expr at = index.at(i);
@@ -91,15 +88,19 @@ Expr source_at(Ref src, const Index& i) {
   return src.at(src.sizes().size() == i.size() ? i : src.sizes().empty() ? Index{} : Index{Expr(0)});
 }
 
-void lower_scatter(Lower& l, bool has_source, Mode mode) {
+void lower_scatter(Lower& l, Mode mode, const std::function<Expr(const Index&, loop::Compute)>& value) {
   WideResult wide(l, l.out());
-  l.copy(l[0], wide.target);
+  l.copy(l["self"], wide.target);
   loop::Compute type = loop::compute_of(wide.target.dtype());
-  if (!(count(l[2].sizes()) == SymInt(0)))
-    at_index(l, wide.target, [&](const Index& i, const Index& at) {
-      l.store(wide.target, at, has_source ? cast(source_at(l[3], i), type) : l.scalar(3, type), mode);
-    });
+  if (!(count(l["index"].sizes()) == SymInt(0)))
+    at_index(l, wide.target, [&](const Index& i, const Index& at) { l.store(wide.target, at, value(i, type), mode); });
   wide.finish();
+}
+void lower_scatter_source(Lower& l, Mode mode) {
+  lower_scatter(l, mode, [&](const Index& i, loop::Compute type) { return cast(source_at(l["src"], i), type); });
+}
+void lower_scatter_value(Lower& l, Mode mode) {
+  lower_scatter(l, mode, [&](const Index&, loop::Compute type) { return l.scalar("value", type); });
 }
 
 double identity_of(Mode mode) {
@@ -114,13 +115,13 @@ double identity_of(Mode mode) {
 }
 
 void lower_scatter_reduce(Lower& l) {
-  const std::string& name = l.string(4);
+  const std::string& name = l.string("reduce");
   Mode mode = reduction_mode(l, name);
-  bool include_self = l.flag(5), average = name == "mean";
+  bool include_self = l.flag("include_self"), average = name == "mean";
   WideResult wide(l, l.out());
   Ref target = wide.target;
-  l.copy(l[0], target);
-  if (!(count(l[2].sizes()) == SymInt(0))) {
+  l.copy(l["self"], target);
+  if (!(count(l["index"].sizes()) == SymInt(0))) {
     loop::Compute type = loop::compute_of(target.dtype());
     Expr nothing;
     if (type == loop::Compute::i64 && (mode == Mode::min || mode == Mode::max))
@@ -132,7 +133,7 @@ void lower_scatter_reduce(Lower& l) {
                                                : l.constant(identity_of(mode), type);
     if (!include_self) at_index(l, target, [&](const Index&, const Index& at) { l.store(target, at, nothing); });
     at_index(l, target,
-             [&](const Index& i, const Index& at) { l.store(target, at, cast(source_at(l[3], i), type), mode); });
+             [&](const Index& i, const Index& at) { l.store(target, at, cast(source_at(l["src"], i), type), mode); });
     if (average) {
       Ref counts =
           l.temporary(DType::i64, Sizes(target.sizes()), [&](const Index&) { return l.extent(include_self ? 1 : 0); });
@@ -147,11 +148,11 @@ void lower_scatter_reduce(Lower& l) {
 }
 
 // As PyTorch: ties of amax and amin share, zeros of a product are told apart.
-Grads scatter_reduce_vjp(Vjp& v) {
-  Tensor g = v.grad(0), self = v[0], index = v[2], src = v[3], result = v.out(0);
-  CallArg dim = v.arg(1);
-  const std::string& name = v.string(4);
-  bool include_self = v.flag(5);
+Grads scatter_reduce_gradient(Vjp& v) {
+  Tensor g = v.grad(), self = v["self"], index = v["index"], src = v["src"], result = v.out();
+  CallArg dim = v.arg("dim");
+  const std::string& name = v.string("reduce");
+  bool include_self = v.flag("include_self");
   auto taken = [&](const Tensor& from) -> Tensor { return gather(from, dim, index); };
   auto as_numbers = [&](const Tensor& condition) -> Tensor { return where(condition, full_like(g, 1.0), 0.0); };
   Tensor to_self, to_src;
@@ -161,7 +162,7 @@ Grads scatter_reduce_vjp(Vjp& v) {
   } else if (name == "mean") {
     Tensor n = include_self ? ones_like(g) : zeros_like(g);
     n = scatter_add(n, dim, index, ones_like(src));
-    Tensor share = g / Tensor(where(eq(n, 0.0), 1.0, n));
+    Tensor share = g / where(eq(n, 0.0), 1.0, n);
     to_self = share;
     to_src = taken(share);
   } else if (name == "prod") {
@@ -173,7 +174,7 @@ Grads scatter_reduce_vjp(Vjp& v) {
     Tensor lone_zero = logical_and(is_zero, eq(zero_count, 1.0));
     Tensor others =
         scatter_reduce(self, dim, index, where(lone_zero, 1.0, src), "prod", kw("include_self", include_self));
-    to_src = where(lone_zero, taken(g * others), taken(g * result) / Tensor(where(is_zero, 1.0, src)));
+    to_src = where(lone_zero, taken(g * others), taken(g * result) / where(is_zero, 1.0, src));
   } else {
     Tensor self_is = as_numbers(eq(self, result)), src_is = where(eq(src, taken(result)), full_like(src, 1.0), 0.0);
     Tensor n = scatter_add(self_is, dim, index, src_is), share = g / n;
@@ -181,23 +182,30 @@ Grads scatter_reduce_vjp(Vjp& v) {
     to_src = src_is * taken(share);
   }
   if (!include_self) to_self = scatter_value(to_self, dim, index, 0.0);
-  return {to_self, {}, {}, to_src};
+  return {to_self, to_src};
 }
 
 }  // namespace
 
-void register_scatter(Registry& ops) {
+void register_scatter_gather(Registry& ops) {
   ops.add({
       .schema = "gather_backward(Tensor grad, Tensor self, int dim, Tensor index, bool sparse_grad) -> Tensor",
       .kind = OpKind::composite,
-      .decompose = [](Build& b) { return scatter_add(zeros(b["self"].sizes(), b["grad"]), b.arg("dim"), b["index"], b["grad"]); },
+      .decompose =
+          [](Build& b) {
+            return scatter_add(zeros(b["self"].sizes(), b["grad"]), b.arg("dim"), b["index"], b["grad"]);
+          },
   });
   ops.add(gather, {
-      .schema = "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
-      .meta = gather_meta,
-      .lower = lower_gather,
-      .vjp = {{"self", [](Vjp& v) { return scatter_add(zeros(v["self"].sizes(), v.grad()), v.arg("dim"), v["index"], v.grad()); }}},
-  });
+                      .schema = "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+                      .meta = gather_meta,
+                      .lower = lower_gather,
+                      .vjp = {{"self",
+                               [](Vjp& v) {
+                                 return scatter_add(zeros(v["self"].sizes(), v.grad()), v.arg("dim"), v["index"],
+                                                    v.grad());
+                               }}},
+                  });
   ops.add({
       .schema = "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
       .kind = OpKind::composite,
@@ -217,47 +225,49 @@ void register_scatter(Registry& ops) {
         return gather(expand(self, from), dim, expand(places, to));
       },
   });
-  ops.add(scatter_src, {
-      .schema = "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-      .meta = scatter_source_meta,
-      .lower = [](Lower& l) { lower_scatter(l, true, Mode::set); },
-      .vjp = {{"self", [](Vjp& v) { return scatter_value(v.grad(), v.arg("dim"), v["index"], 0); }},
-              {"src", [](Vjp& v) { return gather(v.grad(), v.arg("dim"), v["index"]); }}},
-  });
-  ops.add(scatter_value, {
-      .schema = "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
-      .meta = scatter_value_meta,
-      .lower = [](Lower& l) { lower_scatter(l, false, Mode::set); },
-      .vjp = {{"self", [](Vjp& v) { return scatter_value(v.grad(), v.arg("dim"), v["index"], 0); }}},
-  });
+  ops.add(scatter_src,
+          {
+              .schema = "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+              .meta = scatter_source_meta,
+              .lower = [](Lower& l) { lower_scatter_source(l, Mode::set); },
+              .vjp = {{"self", [](Vjp& v) { return scatter_value(v.grad(), v.arg("dim"), v["index"], 0); }},
+                      {"src", [](Vjp& v) { return gather(v.grad(), v.arg("dim"), v["index"]); }}},
+          });
+  ops.add(scatter_value,
+          {
+              .schema = "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+              .meta = scatter_value_meta,
+              .lower = [](Lower& l) { lower_scatter_value(l, Mode::set); },
+              .vjp = {{"self", [](Vjp& v) { return scatter_value(v.grad(), v.arg("dim"), v["index"], 0); }}},
+          });
   ops.add({
       .schema = "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
       .meta = scatter_source_meta,
-      .lower = [](Lower& l) { lower_scatter(l, true, reduction_mode(l, l.string("reduce"))); },
+      .lower = [](Lower& l) { lower_scatter_source(l, reduction_mode(l, l.string("reduce"))); },
   });
   ops.add({
       .schema = "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
       .meta = scatter_value_meta,
-      .lower = [](Lower& l) { lower_scatter(l, false, reduction_mode(l, l.string("reduce"))); },
+      .lower = [](Lower& l) { lower_scatter_value(l, reduction_mode(l, l.string("reduce"))); },
   });
   ops.add(scatter_add, {
-      .schema = "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-      .meta = scatter_source_meta,
-      .lower = [](Lower& l) { lower_scatter(l, true, Mode::add); },
-      .vjp = {{"self", [](Vjp& v) { return v.grad(); }},
-              {"src", [](Vjp& v) { return gather(v.grad(), v.arg("dim"), v["index"]); }}},
-  });
+                           .schema = "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+                           .meta = scatter_source_meta,
+                           .lower = [](Lower& l) { lower_scatter_source(l, Mode::add); },
+                           .vjp = {{"self", [](Vjp& v) { return v.grad(); }},
+                                   {"src", [](Vjp& v) { return gather(v.grad(), v.arg("dim"), v["index"]); }}},
+                       });
   ops.add(scatter_reduce, {
-      .schema = "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str "
-                "reduce, *, bool include_self=True) -> Tensor",
-      .meta =
-          [](MetaCall& m) {
-            reduction_mode(m, m.string("reduce"));
-            return scatter_source_meta(m);
-          },
-      .lower = lower_scatter_reduce,
-      .vjp = {{"self, dim, index, src, reduce, include_self", scatter_reduce_vjp}},
-  });
+                              .schema = "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str "
+                                        "reduce, *, bool include_self=True) -> Tensor",
+                              .meta =
+                                  [](MetaCall& m) {
+                                    reduction_mode(m, m.string("reduce"));
+                                    return scatter_source_meta(m);
+                                  },
+                              .lower = lower_scatter_reduce,
+                              .vjp = {{"self, src", scatter_reduce_gradient}},
+                          });
 }
 
 }  // namespace tenon

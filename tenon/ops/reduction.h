@@ -29,7 +29,7 @@ Tensor place_selected(const Tensor& grad, const Tensor& indices, const Sizes& si
 Tensor share_evenly(const Tensor& grad, const Tensor& x, const Tensor& extreme, const Reduced& over);
 /// A reduced tensor's dims, as an argument.
 Sizes dims_argument(const Reduced& over);
-/// Dims that have an element to choose from, as max and its kin need.
+/// Dims that have an element to choose from, as max and min need.
 void require_elements(const ArgsView& m, const Sizes& sizes, const Reduced& over);
 
 /// Gives a reduced tensor its dims of size 1 back, so that it broadcasts against what was reduced.

@@ -1,0 +1,162 @@
+#include "tenon/ops/repeat.h"
+
+#include "tenon/ops/convert.h"
+#include "tenon/ops/create.h"
+#include "tenon/ops/index_select.h"
+#include "tenon/ops/reduction.h"
+#include "tenon/ops/views.h"
+#include "tenon/rules/registry.h"
+#include "tenon/rules/symbolic_shapes.h"
+
+namespace tenon {
+
+Handle repeat, repeat_interleave_int;
+static Handle repeat_interleave;
+
+namespace {
+
+using loop::Expr;
+
+Metas repeat_meta(MetaCall& m) {
+  const TensorMeta& x = m.meta("self");
+  Sizes repeats = m.ints("repeats"), sizes;
+  m.require(repeats.size() >= x.rank(), "expected at least ", x.rank(), " repeats, got ", repeats);
+  for (size_t i = 0; i < repeats.size(); ++i) {
+    m.require(!repeats[i].is_int() || repeats[i].as_int() >= 0, "repeats must not be negative, got ", repeats);
+    size_t fresh = repeats.size() - x.rank();
+    sizes.push_back(i < fresh ? repeats[i] : repeats[i] * x.sizes[i - fresh]);
+  }
+  return like(x, sizes);
+}
+
+void lower_repeat(Lower& l) {
+  Ref x = l["self"];
+  size_t rank = x.sizes().size();
+  l.tensor([&](const Index& i) {
+    Index at;
+    for (size_t d = 0; d < rank; ++d) {
+      Expr own = i[i.size() - rank + d];
+      at.push_back(
+          x.size(d) == l.out().size(i.size() - rank + d) ? own : call(loop::Fn::remainder, own, l.extent(x.size(d))));
+    }
+    return x.at(at);
+  });
+}
+
+// Each repeat is a dimension of its own; the sum over them is what one element gets.
+Grads repeat_gradient(Vjp& v) {
+  Sizes repeats = v.ints("repeats"), own = v["self"].sizes(), split, dims;
+  size_t fresh = repeats.size() - own.size();
+  for (size_t i = 0; i < repeats.size(); ++i) {
+    if (i < fresh || !(repeats[i] == SymInt(1))) {
+      dims.push_back(static_cast<int64_t>(split.size()));
+      split.push_back(repeats[i]);
+    }
+    if (i >= fresh) split.push_back(own[i - fresh]);
+  }
+  for (SymInt r : repeats)
+    if (r == SymInt(0)) return {zeros(own, v.grad())};
+  if (dims.empty()) return {v.grad()};
+  return {sum(reshape(v.grad(), split), dims)};
+}
+
+Tensor repeated(const Tensor& x, Sizes repeats) {
+  while (repeats.size() < x.rank()) repeats.insert(0, 1);
+  return repeat(x, repeats);
+}
+
+Tensor interleaved(Tensor x, SymInt times, const CallArg& dim_arg, const ArgsView& call) {
+  size_t dim = 0;
+  if (dim_arg.is_none()) x = reshape(x, Sizes{x.numel()});
+  else {
+    if (x.rank() == 0) x = reshape(x, Sizes{1});
+    dim = normal_dim(dim_arg.get<SymInt>()->as_int(), x.rank());
+  }
+  call.require(!times.is_int() || times.as_int() >= 0, "repeats must not be negative, got ", times);
+  Sizes wide = x.sizes(), flat = x.sizes();
+  wide.insert(dim + 1, times);
+  flat[dim] = flat[dim] * times;
+  Tensor spread = expand(unsqueeze(x, static_cast<int64_t>(dim + 1)), wide);
+  return view(clone(spread, MemoryFormat::contiguous), flat);
+}
+
+// The number of each element, as often as it is repeated.
+CallResults repeated_positions(ArgsView& call) {
+  Tensor repeats = contiguous_copy(call["repeats"]);
+  call.require(repeats.rank() == 1 && (repeats.dtype() == DType::i64 || repeats.dtype() == DType::i32),
+               "expected i64 or i32 repeats of 1 dimension, got ", repeats.meta());
+  auto at = [&](int64_t i) {
+    return repeats.dtype() == DType::i64 ? repeats.data<int64_t>()[i] : repeats.data<int32_t>()[i];
+  };
+  int64_t n = repeats.numel().as_int(), total = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    call.require(at(i) >= 0, "repeats must not be negative, got ", at(i));
+    total = sym::checked_add(total, at(i));
+  }
+  if (call.given("output_size"))
+    call.require(call.integer("output_size") == SymInt(total), "output_size: expected the sum of the repeats, ", total,
+                 ", got ", call.integer("output_size"));
+  Tensor out = Tensor::empty(repeats.dtype(), {total});
+  int64_t next = 0;
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t k = 0; k < at(i); ++k, ++next) {
+      if (repeats.dtype() == DType::i64) out.mutable_data<int64_t>()[next] = i;
+      else out.mutable_data<int32_t>()[next] = static_cast<int32_t>(i);
+    }
+  return {CallArg(out)};
+}
+
+}  // namespace
+
+void register_repeat(Registry& ops) {
+  ops.add(repeat, {
+                      .schema = "repeat(Tensor self, SymInt[] repeats) -> Tensor",
+                      .meta = repeat_meta,
+                      .lower = lower_repeat,
+                      .vjp = {{"self", repeat_gradient}},
+                  });
+  ops.add({
+      .schema = "tile(Tensor self, SymInt[] dims) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) -> Results { return one(repeated(b["self"], b.ints("dims"))); },
+  });
+  ops.add(repeat_interleave_int,
+          {
+              .schema =
+                  "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) "
+                  "-> Tensor",
+              .kind = OpKind::composite,
+              .decompose = [](Build& b) -> Results {
+                return one(interleaved(b["self"], b.integer("repeats"), b.arg("dim"), b));
+              },
+          });
+  ops.add(repeat_interleave,
+          {
+              .schema = "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
+              .meta = [](MetaCall& m) -> Metas {
+                return like(m.meta("repeats"),
+                            {m.given("output_size") ? m.integer("output_size") : data_dependent_size()});
+              },
+              .kernel = repeated_positions,
+          });
+  ops.add({
+      .schema = "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? "
+                "output_size=None) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose =
+          [](Build& b) {
+            Tensor x = b["self"], repeats = b["repeats"];
+            if (!b.given("dim")) x = reshape(x, Sizes{x.numel()});
+            if (x.rank() == 0) x = reshape(x, Sizes{1});
+            size_t dim = b.given("dim") ? b.dim("dim", x.rank()) : 0;
+            b.require(repeats.rank() <= 1, "expected repeats of at most 1 dimension, got ", repeats.meta());
+            if (repeats.rank() == 0 || repeats.size(0) == SymInt(1))
+              repeats = expand(reshape(repeats, Sizes{1}), Sizes{x.sizes()[dim]});
+            SymInt a = repeats.size(0), n = x.sizes()[dim];
+            b.require(a == n || !a.is_int() || !n.is_int(), "expected ", n, " repeats, got ", repeats.meta());
+            return index_select(x, dim, repeat_interleave(repeats, kw("output_size", b.arg("output_size"))));
+          },
+  });
+}
+
+}  // namespace tenon
