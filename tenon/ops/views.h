@@ -4,8 +4,8 @@
 
 namespace tenon {
 
-extern Handle view, reshape, permute, transpose, expand, slice, select, unsqueeze, squeeze_dim, as_strided, unfold, alias,
-    detach, view_dtype, unsafe_view;
+extern Handle view, reshape, permute, transpose, expand, slice, select, unsqueeze, squeeze_dim, as_strided, unfold,
+    alias, detach, view_dtype, unsafe_view;
 
 /// Sizes with one -1 filled in.
 Sizes inferred_sizes(const Sizes& sizes, SymInt count, const ArgsView& call);
