@@ -7,6 +7,7 @@
 #include "tenon/ops/convert.h"
 #include "tenon/ops/create.h"
 #include "tenon/ops/fill.h"
+#include "tenon/ops/gradient_operator.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/blas.h"
@@ -24,8 +25,8 @@ namespace {
 
 using Result = BasicArg<TensorMeta>;
 
-double scale_of(const ArgsView& call, size_t at, SymInt width) {
-  if (call.given(at)) return call.number(at);
+double scale_of(const ArgsView& call, SymInt width) {
+  if (call.given("scale")) return call.number("scale");
   call.require(width.is_int(), "the width of a head must be known, it is ", width, "; give a scale");
   return 1 / std::sqrt(static_cast<double>(width.as_int()));
 }
@@ -34,14 +35,15 @@ double scale_of(const ArgsView& call, size_t at, SymInt width) {
 DType row_dtype(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 
 // Four dimensions whose middle two are stored the other way round: [b, h, l, e] kept as [b, l, h, e].
-TensorMeta heads_inside(const TensorMeta& like_this, const Sizes& s) {
-  TensorMeta out = like(like_this, s);
+TensorMeta heads_inside(const TensorMeta& operand) {
+  const Sizes& s = operand.sizes;
+  TensorMeta out = like(operand, s);
   out.strides = {s[1] * s[2] * s[3], s[3], s[1] * s[3], 1};
   return out;
 }
 
-void require_heads(const MetaCall& m, size_t q, size_t k, size_t v) {
-  const TensorMeta &a = m.meta(q), &b = m.meta(k), &c = m.meta(v);
+void require_heads(const MetaCall& m) {
+  const TensorMeta &a = m.meta("query"), &b = m.meta("key"), &c = m.meta("value");
   m.require(a.rank() == 4 && b.rank() == 4 && c.rank() == 4, "expected query, key and value of 4 dimensions, got ", a,
             ", ", b, " and ", c);
   m.require(is_floating(a.dtype) && a.dtype == b.dtype && a.dtype == c.dtype,
@@ -50,16 +52,19 @@ void require_heads(const MetaCall& m, size_t q, size_t k, size_t v) {
   bool fits = same(a.sizes[0], b.sizes[0]) && same(a.sizes[0], c.sizes[0]) && same(b.sizes[1], c.sizes[1]) &&
               same(b.sizes[2], c.sizes[2]) && same(a.sizes[3], b.sizes[3]) && same(a.sizes[3], c.sizes[3]);
   m.require(fits, "the sizes of query, key and value do not fit: ", a, ", ", b, " and ", c);
+  if (!m.given("attn_mask")) return;
+  const TensorMeta& mask = m.meta("attn_mask");
+  m.require(mask.rank() <= 4, "attn_mask: expected at most 4 dimensions, got ", mask);
 }
 
-void require_no_dropout(const MetaCall& m, size_t at) {
-  m.supports(m.number(at) == 0, "dropout is not supported here, got dropout_p=", m.number(at));
+void require_no_dropout(const MetaCall& m) {
+  m.supports(m.number("dropout_p") == 0, "dropout is not supported here, got dropout_p=", m.number("dropout_p"));
 }
 
 Metas attention_meta(MetaCall& m) {
-  require_heads(m, 0, 1, 2);
-  require_no_dropout(m, 3);
-  const TensorMeta& q = m.meta(0);
+  require_heads(m);
+  require_no_dropout(m);
+  const TensorMeta& q = m.meta("query");
   TensorMeta out = like(q, q.sizes);
   if (is_dense(q)) out.strides = q.strides;
   TensorMeta rows = like(q, {q.sizes[0], q.sizes[1], q.sizes[2]}, row_dtype(q.dtype));
@@ -80,7 +85,8 @@ loop::Operand mask_operand(Lower& l, Ref mask, const Sizes& q, SymInt keys, DTyp
 }
 
 void lower_attention(Lower& l) {
-  Ref q = l.computable(l[0]), k = l.computable(l[1]), v = l.computable(l[2]), out = l.out(0), rows = l.out(1);
+  Ref q = l.computable(l["query"]), k = l.computable(l["key"]), v = l.computable(l["value"]);
+  Ref out = l.out(0), rows = l.out(1);
   DType compute = computable(out.dtype());
   Ref target = compute == out.dtype() ? out : l.temporary(compute, Sizes(out.sizes()));
   loop::Attention a;
@@ -89,41 +95,46 @@ void lower_attention(Lower& l) {
   a.v = v.operand();
   a.out = target.operand();
   a.logsumexp = rows.operand();
-  a.causal = l.flag(4);
-  a.has_mask = l.given(5);
-  if (a.has_mask) a.mask = mask_operand(l, l[5], Sizes(q.sizes()), k.size(2), compute);
-  a.scale = scale_of(l, 6, q.size(3));
+  a.causal = l.flag("is_causal");
+  a.has_mask = l.given("attn_mask");
+  if (a.has_mask) a.mask = mask_operand(l, l["attn_mask"], Sizes(q.sizes()), k.size(2), compute);
+  a.scale = scale_of(l, q.size(3));
   l.anchor(std::move(a));
   if (target.id != out.id) l.copy(target, out);
 }
 
 Metas attention_backward_meta(MetaCall& m) {
-  require_heads(m, 1, 2, 3);
-  require_no_dropout(m, 6);
-  return {Result(heads_inside(m.meta(1), m.meta(1).sizes)), Result(heads_inside(m.meta(2), m.meta(2).sizes)),
-          Result(heads_inside(m.meta(3), m.meta(3).sizes))};
+  require_heads(m);
+  require_no_dropout(m);
+  const Sizes& q = m.meta("query").sizes;
+  require_sizes(m, "grad_out", q);
+  require_sizes(m, "out", q);
+  require_sizes(m, "logsumexp", {q[0], q[1], q[2]});
+  Metas grads;
+  for (const char* name : {"query", "key", "value"}) grads.values.emplace_back(heads_inside(m.meta(name)));
+  return grads;
 }
 
 void lower_attention_backward(Lower& l) {
   loop::AttentionGradient a;
   DType compute = computable(l.out(0).dtype());
-  Ref q = l.computable(l[1]), k = l.computable(l[2]);
-  a.grad = l.computable(l[0]).operand();
+  Ref q = l.computable(l["query"]), k = l.computable(l["key"]);
+  a.grad = l.computable(l["grad_out"]).operand();
   a.q = q.operand();
   a.k = k.operand();
-  a.v = l.computable(l[3]).operand();
-  a.out = l.computable(l[4]).operand();
-  a.logsumexp = l[5].operand();
+  a.v = l.computable(l["value"]).operand();
+  a.out = l.computable(l["out"]).operand();
+  a.logsumexp = l["logsumexp"].operand();
   Ref targets[3];
   loop::Operand* operands[] = {&a.grad_q, &a.grad_k, &a.grad_v};
   for (size_t i = 0; i < 3; ++i) {
     targets[i] = compute == l.out(i).dtype() ? l.out(i) : l.temporary(compute, Sizes(l.out(i).sizes()));
     *operands[i] = targets[i].operand();
   }
-  a.causal = l.flag(7);
-  a.has_mask = l.given(8);
-  if (a.has_mask) a.mask = mask_operand(l, l[8], Sizes(q.sizes()), k.size(2), compute);
-  a.scale = scale_of(l, 9, q.size(3));
+  a.causal = l.flag("is_causal");
+  a.has_mask = l.given("attn_mask");
+  if (a.has_mask) a.mask = mask_operand(l, l["attn_mask"], Sizes(q.sizes()), k.size(2), compute);
+  a.scale = scale_of(l, q.size(3));
   l.anchor(std::move(a));
   for (size_t i = 0; i < 3; ++i)
     if (targets[i].id != l.out(i).id) l.copy(targets[i], l.out(i));
@@ -178,16 +189,14 @@ bool flash_takes(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
 }
 
 // softmax(q kᵀ · scale + mask) v, written out.
-Tensor by_products(Build& b, Tensor q, Tensor k, Tensor v, const Tensor& mask, double dropout, bool causal,
+Tensor attention_by_products(Build& b, Tensor q, Tensor k, Tensor v, const Tensor& mask, double dropout, bool causal,
                    double scale) {
   double root = std::sqrt(std::abs(scale));
   Tensor scores;
-  if (scale < 0) scores = Tensor(matmul(q, transpose(k, -2, -1))) * scale;
+  if (scale < 0) scores = matmul(q, transpose(k, -2, -1)) * scale;
   else scores = matmul(q * root, transpose(k, -2, -1) * root);  // each side scaled: products stay small
   Tensor bias = mask;
-  if (causal) {
-    bias = tril(ones(Sizes{q.size(-2), k.size(-2)}, kw("dtype", DType::boolean)));
-  }
+  if (causal) bias = tril(ones(Sizes{q.size(-2), k.size(-2)}, kw("dtype", DType::boolean)));
   if (bias) scores = scores + as_bias(bias, q.dtype());
   Tensor weights = safe_softmax(scores, -1);
   if (dropout > 0) {
@@ -197,10 +206,10 @@ Tensor by_products(Build& b, Tensor q, Tensor k, Tensor v, const Tensor& mask, d
   return matmul(weights, v);
 }
 
-Results attended(Build& b) {
-  Tensor q = b[0], k = b[1], v = b[2], mask = b[3];
-  double dropout = b.number(4);
-  bool causal = b.flag(5);
+Results composed_attention(Build& b) {
+  Tensor q = b["query"], k = b["key"], v = b["value"], mask = b["attn_mask"];
+  double dropout = b.number("dropout_p");
+  bool causal = b.flag("is_causal");
   b.require(q.rank() >= 2 && k.rank() >= 2 && v.rank() >= 2,
             "expected query, key and value of at least 2 dimensions, got ", q.meta(), ", ", k.meta(), " and ",
             v.meta());
@@ -209,8 +218,8 @@ Results attended(Build& b) {
   b.require(!mask || !causal, "give a mask or is_causal=True, not both");
   b.require(!mask || mask.dtype() == DType::boolean || mask.dtype() == q.dtype() || mask.dtype() == DType::f32,
             "expected a mask of bool or of the query's dtype, got ", mask ? mask.meta() : TensorMeta());
-  double scale = scale_of(b, 6, q.size(-1));
-  if (b.flag(7)) {
+  double scale = scale_of(b, q.size(-1));
+  if (b.flag("enable_gqa")) {
     b.require(q.rank() >= 3 && k.rank() >= 3 && v.rank() >= 3, "enable_gqa needs a dimension of heads, got ", q.meta());
     k = repeated_heads(k, q.size(-3), b);
     v = repeated_heads(v, q.size(-3), b);
@@ -223,9 +232,9 @@ Results attended(Build& b) {
     v4 = unsqueeze(v, 0);
   }
   if (!flash_takes(q4, k4, v4, mask, dropout))
-    return one(by_products(b, q, k, v, mask, dropout, causal, scale));
+    return one(attention_by_products(b, q, k, v, mask, dropout, causal, scale));
   Tensor bias = mask ? as_bias(mask, q.dtype()) : none;
-  Tensor out = flash_attention(q4, k4, v4, 0.0, causal, kw("attn_mask", bias), kw("scale", b.arg(6)))[0];
+  Tensor out = flash_attention(q4, k4, v4, 0.0, causal, kw("attn_mask", bias), kw("scale", b.arg("scale")))[0];
   if (flat) out = squeeze_dim(out, 0);
   return one(out);
 }
@@ -238,7 +247,7 @@ void register_attention(Registry& ops) {
                 "dropout_p=0., bool is_causal=False, *, "
                 "float? scale=None, bool enable_gqa=False) -> Tensor",
       .kind = OpKind::composite,
-      .decompose = attended,
+      .decompose = composed_attention,
   });
   ops.add(flash_attention, {
       .schema = "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor "
@@ -246,13 +255,18 @@ void register_attention(Registry& ops) {
                 "attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
       .meta = attention_meta,
       .lower = lower_attention,
-      .vjp = {{"query, key, value, dropout_p, is_causal, attn_mask, scale", [](Vjp& v) -> Grads {
-        v.require(!v.given("attn_mask") || !v.needs("attn_mask"), "there is no gradient for attn_mask here");
-        Results r = flash_attention_backward(v.grad(0), v["query"], v["key"], v["value"], v.out(0), v.out(1),
-                                             v.arg("dropout_p"), v.arg("is_causal"), kw("attn_mask", v.arg("attn_mask")),
-                                             kw("scale", v.arg("scale")));
-        return {r[0], r[1], r[2]};
-      }}},
+      .vjp = {{"query, key, value",
+               [](Vjp& v) -> Grads {
+                 Results r = flash_attention_backward(v.grad(), v["query"], v["key"], v["value"], v.out(0), v.out(1),
+                                                      v.arg("dropout_p"), v.arg("is_causal"),
+                                                      kw("attn_mask", v.arg("attn_mask")), kw("scale", v.arg("scale")));
+                 return {r[0], r[1], r[2]};
+               }},
+              {"attn_mask",
+               [](Vjp& v) {
+                 v.require(!v.given("attn_mask"), "there is no gradient for attn_mask here");
+                 return none;
+               }}},
   });
   ops.add(flash_attention_backward, {
       .schema = "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor "

@@ -1,4 +1,4 @@
-// Attention.
+// Scaled dot product attention.
 #pragma once
 #include "tenon/rules/op_def.h"
 

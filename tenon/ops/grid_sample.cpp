@@ -1,33 +1,39 @@
-// Images read at places a grid names: coordinates from -1 to 1 over each dimension of space.
-#include <algorithm>
+#include "tenon/ops/grid_sample.h"
 
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/convert.h"
 #include "tenon/ops/elementwise.h"
-#include "tenon/ops/scatter_gather.h"
+#include "tenon/ops/index.h"
+#include "tenon/ops/interpolation.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/views.h"
+#include "tenon/ops/view.h"
 
 namespace tenon {
-namespace {
 
-enum Interpolation { bilinear, nearest, bicubic };
-enum Padding { zeros_outside, border, reflection };
+GridSampling::GridSampling(const ArgsView& call, size_t space) : align_corners(call.flag("align_corners")) {
+  int64_t mode = call.constant("interpolation_mode"), outside = call.constant("padding_mode");
+  call.require(mode >= 0 && mode <= (space == 2 ? bicubic : nearest) && outside >= 0 && outside <= reflection,
+               "unknown modes: interpolation ", mode, ", padding ", outside);
+  interpolation = static_cast<Interpolation>(mode);
+  padding = static_cast<Padding>(outside);
+}
+
+namespace {
 
 // Mirrored at both ends, as often as it takes.
 Tensor reflected(const Tensor& x, SymInt size, bool align) {
   if (align && size == SymInt(1)) return x * 0.0;
   SymInt span = align ? size - 1 : size;
   Tensor from = abs(align ? x : x + 0.5);
-  Tensor turns = floor(div(from, span)), extra = from - Tensor(mul(turns, span));
-  Tensor odd = ne(turns - Tensor(floor(turns / 2.0)) * 2.0, 0.0);
-  Tensor inside = where(odd, Tensor(add(neg(extra), span)), extra);
+  Tensor turns = floor(div(from, span)), extra = from - mul(turns, span);
+  Tensor odd = ne(turns - floor(turns / 2.0) * 2.0, 0.0);
+  Tensor inside = where(odd, add(neg(extra), span), extra);
   return align ? inside : inside - 0.5;
 }
 
-Tensor moved_inside(Tensor x, SymInt size, int64_t padding, bool align) {
-  if (padding == zeros_outside) return x;
-  if (padding == reflection) x = reflected(x, size, align);
+Tensor moved_inside(Tensor x, SymInt size, const GridSampling& how) {
+  if (how.padding == GridSampling::zeros) return x;
+  if (how.padding == GridSampling::reflection) x = reflected(x, size, how.align_corners);
   return clamp(x, 0, size - 1);
 }
 
@@ -36,37 +42,33 @@ struct Tap {
   Tensor at, weight;  // at is whole but of the grid's dtype; a weight of none is 1
 };
 
-std::vector<Tap> taps(const Tensor& coordinate, SymInt size, int64_t mode, int64_t padding, bool align) {
+std::vector<Tap> taps(const Tensor& coordinate, SymInt size, const GridSampling& how) {
   Tensor c = coordinate + 1.0;
-  Tensor x = align ? Tensor(mul(c, size - 1)) / 2.0 : (Tensor(mul(c, size)) - 1.0) / 2.0;
-  if (mode == bicubic) {
+  Tensor x = how.align_corners ? mul(c, size - 1) / 2.0 : (mul(c, size) - 1.0) / 2.0;
+  if (how.interpolation == GridSampling::bicubic) {
     Tensor low = floor(x), t = x - low;
-    constexpr double a = -0.75;
-    auto near = [&](const Tensor& d) { return (d * (a + 2) - (a + 3)) * d * d + 1.0; };
-    auto far = [&](const Tensor& d) { return ((d * a - 5 * a) * d + 8 * a) * d - 4 * a; };
+    auto near = [](const Tensor& d) { return cubic_near(d, cubic_parameter); };
+    auto far = [](const Tensor& d) { return cubic_far(d, cubic_parameter); };
     std::vector<Tap> out = {
         {low - 1.0, far(t + 1.0)}, {low, near(t)}, {low + 1.0, near(1.0 - t)}, {low + 2.0, far(2.0 - t)}};
-    for (Tap& tap : out) tap.at = round(moved_inside(tap.at, size, padding, align));
+    for (Tap& tap : out) tap.at = round(moved_inside(tap.at, size, how));
     return out;
   }
-  x = moved_inside(x, size, padding, align);
-  if (mode == nearest) return {{round(x), none}};
+  x = moved_inside(x, size, how);
+  if (how.interpolation == GridSampling::nearest) return {{round(x), none}};
   Tensor low = floor(x), t = x - low;
   return {{low, 1.0 - t}, {low + 1.0, t}};
 }
 
-Results sampled(Build& b, size_t space) {
-  Tensor image = b[0], grid = b[1];
-  int64_t mode = b.constant(2), padding = b.constant(3);
-  bool align = b.flag(4);
+Results sampled(const Build& b, size_t space) {
+  Tensor image = b["input"], grid = b["grid"];
   b.require(
       image.rank() == space + 2 && grid.rank() == space + 2 && grid.size(-1) == SymInt(static_cast<int64_t>(space)),
       "expected an image and a grid of ", space + 2, " dimensions, the grid's last of size ", space, ", got ",
       image.meta(), " and ", grid.meta());
   b.require(image.dtype() == grid.dtype(), "expected an image and a grid of one dtype, got ", image.meta(), " and ",
             grid.meta());
-  b.require(mode >= 0 && mode <= (space == 2 ? 2 : 1) && padding >= 0 && padding <= 2, "unknown modes: interpolation ",
-            mode, ", padding ", padding);
+  GridSampling how(b, space);
   SymInt n = image.size(0), channels = image.size(1);
   Sizes out = {n, channels};
   SymInt places = 1;
@@ -76,31 +78,27 @@ Results sampled(Build& b, size_t space) {
   }
   Tensor flat =
       reshape(image, Sizes{n, channels, count(Sizes(std::span<const SymInt>(image.sizes().begin() + 2, space)))});
-  std::vector<std::vector<Tap>> all(space);  // by dimension of the image; the grid names the last one first
-  size_t total = 1;
+  std::vector<std::vector<Tap>> all;  // by dimension of the image; the grid names the last one first
   for (size_t d = 0; d < space; ++d) {
     Tensor coordinate = reshape(select(grid, -1, static_cast<int64_t>(space - 1 - d)), Sizes{n, places});
-    all[d] = taps(coordinate, image.sizes()[2 + d], mode, padding, align);
-    total *= all[d].size();
+    all.push_back(taps(coordinate, image.sizes()[2 + d], how));
   }
   Tensor result;
-  for (size_t k = 0; k < total; ++k) {
+  for_each_combination(all, [&](const std::vector<Tap>& chosen) {
     Tensor weight, inside, index;
-    size_t rest = k;
     for (size_t d = 0; d < space; ++d) {
-      const Tap& tap = all[d][rest % all[d].size()];
-      rest /= all[d].size();
+      const Tap& tap = chosen[d];
       SymInt size = image.sizes()[2 + d];
-      Tensor hit = logical_and(ge(tap.at, 0), lt(tap.at, size)),
-             at = to(detach(clamp(tap.at, 0, size - 1)), DType::i64);
-      index = index ? Tensor(mul(index, size)) + at : at;
+      Tensor hit = logical_and(ge(tap.at, 0), lt(tap.at, size));
+      Tensor at = to(detach(clamp(tap.at, 0, size - 1)), DType::i64);
+      index = index ? mul(index, size) + at : at;
       inside = inside ? Tensor(logical_and(inside, hit)) : hit;
       if (tap.weight) weight = weight ? weight * tap.weight : tap.weight;
     }
     Tensor value = gather(flat, 2, expand(unsqueeze(index, 1), Sizes{n, channels, places}));
-    value = where(unsqueeze(inside, 1), weight ? value * Tensor(unsqueeze(weight, 1)) : value, 0.0);
+    value = where(unsqueeze(inside, 1), weight ? value * unsqueeze(weight, 1) : value, 0.0);
     result = result ? result + value : value;
-  }
+  });
   return view(result, out);
 }
 

@@ -1,7 +1,8 @@
 // The gradient of reading an image at places that a grid names.
-#include <algorithm>
-
-#include "tenon/ops/accumulation.h"
+#include "tenon/ops/grid_sample.h"
+#include "tenon/ops/index.h"
+#include "tenon/ops/interpolation.h"
+#include "tenon/ops/gradient_operator.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {
@@ -9,9 +10,6 @@ namespace {
 
 using loop::Compute;
 using loop::Expr;
-
-enum Interpolation { bilinear, nearest, bicubic };
-enum Padding { zeros_outside, border, reflection };
 
 // A number and its derivative by the grid's.
 struct Place {
@@ -37,9 +35,9 @@ Place reflected(Lower& l, Place p, SymInt size, bool align, Compute type) {
   return {loop::select(even, extra, span - extra) + low, loop::select(even, slope, -slope)};
 }
 
-Place moved_inside(Lower& l, Place p, SymInt size, int64_t padding, bool align, Compute type) {
-  if (padding == zeros_outside) return p;
-  if (padding == reflection) p = reflected(l, p, size, align, type);
+Place moved_inside(Lower& l, Place p, SymInt size, const GridSampling& how, Compute type) {
+  if (how.padding == GridSampling::zeros) return p;
+  if (how.padding == GridSampling::reflection) p = reflected(l, p, size, how.align_corners, type);
   return clipped(l, p, size, type);
 }
 
@@ -48,7 +46,8 @@ struct Tap {
   Expr at, inside, weight, slope;
 };
 
-std::vector<Tap> taps(Lower& l, Expr grid, SymInt size, int64_t mode, int64_t padding, bool align, Compute type) {
+std::vector<Tap> taps(Lower& l, Expr grid, SymInt size, const GridSampling& how, Compute type) {
+  bool align = how.align_corners;
   Expr span = cast(l.extent(align ? size - 1 : size), type), one = l.constant(1, type), zero = l.constant(0, type);
   Place p{align ? (grid + 1.0) / 2.0 * span : ((grid + 1.0) * span - 1.0) / 2.0, span / 2.0};
   std::vector<Tap> out;
@@ -56,22 +55,19 @@ std::vector<Tap> taps(Lower& l, Expr grid, SymInt size, int64_t mode, int64_t pa
     Expr inside = at >= 0.0 && at < cast(l.extent(size), type);
     out.push_back({cast(loop::select(inside, at, zero), Compute::i64), inside, weight, slope});
   };
-  if (mode == bicubic) {
+  if (how.interpolation == GridSampling::bicubic) {
     Expr low = floor(p.x), t = p.x - low;
-    constexpr double a = -0.75;
-    auto near = [&](Expr d) { return ((d * (a + 2) - (a + 3)) * d) * d + 1.0; };
-    auto far = [&](Expr d) { return ((d * a - 5 * a) * d + 8 * a) * d - 4 * a; };
-    auto near_slope = [&](Expr d) { return (d * (3 * (a + 2)) - 2 * (a + 3)) * d; };
-    auto far_slope = [&](Expr d) { return (d * (3 * a) - 10 * a) * d + 8 * a; };
-    auto at = [&](double k) { return moved_inside(l, {low + k, zero}, size, padding, align, type).x; };
-    add(at(-1), far(t + 1.0), far_slope(t + 1.0) * p.slope);
-    add(at(0), near(t), near_slope(t) * p.slope);
-    add(at(1), near(one - t), -near_slope(one - t) * p.slope);
-    add(at(2), far(one - t + 1.0), -far_slope(one - t + 1.0) * p.slope);
+    constexpr double a = cubic_parameter;
+    auto at = [&](double k) { return moved_inside(l, {low + k, zero}, size, how, type).x; };
+    Expr before = t + 1.0, after = one - t, beyond = one - t + 1.0;
+    add(at(-1), cubic_far(before, a), cubic_far_slope(before, a) * p.slope);
+    add(at(0), cubic_near(t, a), cubic_near_slope(t, a) * p.slope);
+    add(at(1), cubic_near(after, a), -cubic_near_slope(after, a) * p.slope);
+    add(at(2), cubic_far(beyond, a), -cubic_far_slope(beyond, a) * p.slope);
     return out;
   }
-  p = moved_inside(l, p, size, padding, align, type);
-  if (mode == nearest) {
+  p = moved_inside(l, p, size, how, type);
+  if (how.interpolation == GridSampling::nearest) {
     add(call(loop::Fn::round_even, p.x), one, zero);
     return out;
   }
@@ -84,7 +80,7 @@ std::vector<Tap> taps(Lower& l, Expr grid, SymInt size, int64_t mode, int64_t pa
 bool same(SymInt a, SymInt b) { return a == b || !a.is_int() || !b.is_int(); }
 
 Metas backward_meta(MetaCall& m, size_t space) {
-  const TensorMeta &g = m.meta(0), &image = m.meta(1), &grid = m.meta(2);
+  const TensorMeta &g = m.meta("grad_output"), &image = m.meta("input"), &grid = m.meta("grid");
   m.require(image.rank() == space + 2 && grid.rank() == space + 2 && same(grid.sizes.back(), static_cast<int64_t>(space)) && same(grid.sizes[0], image.sizes[0]),
             "expected an image and a grid of ", space + 2, " dimensions, the grid's last of size ", space, ", got ", image, " and ", grid);
   m.require(is_floating(image.dtype) && grid.dtype == image.dtype && g.dtype == image.dtype, "expected one floating point dtype, got ", g, ", ", image,
@@ -92,48 +88,39 @@ Metas backward_meta(MetaCall& m, size_t space) {
   bool fits = g.rank() == space + 2 && same(g.sizes[0], image.sizes[0]) && same(g.sizes[1], image.sizes[1]);
   for (size_t d = 0; fits && d < space; ++d) fits = same(g.sizes[2 + d], grid.sizes[1 + d]) && !(image.sizes[2 + d] == SymInt(0));
   m.require(fits, "expected a gradient for each place of the grid and an image with elements, got ", g, ", ", image, " and ", grid);
-  int64_t mode = m.constant(3), padding = m.constant(4);
-  m.require(mode >= 0 && mode <= (space == 2 ? 2 : 1) && padding >= 0 && padding <= 2, "unknown modes: interpolation ", mode, ", padding ", padding);
-  auto* mask = m.arg(6).get<std::vector<bool>>();
-  m.require(mask && mask->size() == 2, "output_mask: expected 2 booleans, got ", describe(m.arg(6)));
-  Metas out;
-  out.values.emplace_back();
-  if ((*mask)[0]) out.values[0] = BasicArg<TensorMeta>(like(image, image.sizes));
-  out.values.emplace_back(like(grid, grid.sizes));
+  GridSampling how(m, space);
+  // The gradient of the grid comes whatever the mask says, as in PyTorch.
+  Metas out = masked_metas(m, {like(image, image.sizes), like(grid, grid.sizes)});
+  out.values[1] = like(grid, grid.sizes);
   return out;
 }
 
 void lower_backward(Lower& l, size_t space) {
-  Ref grad = l[0], image = l[1], grid = l[2];
-  int64_t mode = l.constant(3), padding = l.constant(4);
-  bool align = l.flag(5);
+  Ref grad = l["grad_output"], image = l["input"], grid = l["grid"];
+  GridSampling how(l, space);
   Compute type = loop::compute_of(image.dtype());
   SymInt channels = image.size(1);
-  // Calls body(place among the image's dims, inside, the taps) for every element that a place reads; the grid names the last dimension first.
-  auto for_each = [&](Expr n, const Index& at, const std::function<void(const Index&, Expr, const std::vector<Tap>&)>& body) {
+  // Calls body(place among the image's dims, inside, the taps) for every element that a place reads; the grid names the
+  // last dimension first.
+  using Body = std::function<void(const Index&, Expr, const std::vector<Tap>&)>;
+  auto for_each = [&](Expr n, const Index& at, const Body& body) {
     std::vector<std::vector<Tap>> all;
     Index from = {n};
     from.insert(from.end(), at.begin(), at.end());
-    size_t total = 1;
     for (size_t d = 0; d < space; ++d) {
       Index component = from;
       component.push_back(l.extent(static_cast<int64_t>(space - 1 - d)));
-      all.push_back(taps(l, grid.at(component), image.size(2 + d), mode, padding, align, type));
-      total *= all.back().size();
+      all.push_back(taps(l, grid.at(component), image.size(2 + d), how, type));
     }
-    for (size_t k = 0; k < total; ++k) {
-      std::vector<Tap> chosen;
+    for_each_combination(all, [&](const std::vector<Tap>& chosen) {
       Index place;
       Expr inside;
-      size_t rest = k;
-      for (size_t d = 0; d < space; ++d) {
-        chosen.push_back(all[d][rest % all[d].size()]);
-        rest /= all[d].size();
-        place.push_back(chosen[d].at);
-        inside = d == 0 ? chosen[d].inside : inside && chosen[d].inside;
+      for (const Tap& tap : chosen) {
+        inside = place.empty() ? tap.inside : inside && tap.inside;
+        place.push_back(tap.at);
       }
       body(place, inside, chosen);
-    }
+    });
   };
   auto pixel = [](Expr n, Expr c, const Index& place) {
     Index out = {n, c};
@@ -153,7 +140,7 @@ void lower_backward(Lower& l, size_t space) {
     wide.finish();
   }
   Ref out = l.out(l.outs() - 1);
-  if (mode == nearest) return l.fill(out, l.constant(0, type));
+  if (how.interpolation == GridSampling::nearest) return l.fill(out, l.constant(0, type));
   Sizes places(std::span<const SymInt>(grid.sizes().begin(), space + 1));
   l.stage(places, [&](const Index& i) {
     Index at = i.drop_first();

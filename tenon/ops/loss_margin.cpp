@@ -1,11 +1,14 @@
 // Margin losses over classes.
+#include "tenon/ops/arithmetic.h"
+#include "tenon/ops/elementwise.h"
+#include "tenon/ops/gradient_operator.h"
+#include "tenon/ops/loss.h"
 #include "tenon/rules/symbolic_shapes.h"
-#include "tenon/rules/op_def.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {
 
-static Handle multi_margin_backward, multilabel_forward, multilabel_backward;
+static Handle multi_margin_backward, multilabel_forward, multilabel_backward, soft_margin_backward;
 
 namespace {
 
@@ -43,14 +46,34 @@ void reduce_samples(Lower& l, Ref each, const Samples& samples, int64_t reductio
   });
 }
 
-void require_samples(const ArgsView& m, const TensorMeta& x) {
+Samples require_samples(const ArgsView& m) {
+  const TensorMeta& x = m.meta("self");
   m.require(x.rank() <= 2, "expected one sample of classes or a batch of them, got ", x);
   m.require(is_floating(x.dtype), "expected a floating point tensor, got ", x);
+  return Samples(x.sizes);
+}
+
+// One class for each sample, and a weight for each class.
+void require_classes(const ArgsView& m, const Samples& samples) {
+  const TensorMeta& t = m.meta("target");
+  m.require(t.rank() <= 1 && !statically_true(sym::ne(count(t.sizes), samples.count)), "target: expected ",
+            samples.count, " classes, got ", t);
+  if (!m.given("weight")) return;
+  const TensorMeta& weight = m.meta("weight");
+  m.require(weight.rank() == 1 && !statically_true(sym::ne(weight.sizes[0], samples.classes)), "weight: expected ",
+            samples.classes, " numbers, got ", weight);
+}
+
+void require_gradient(const ArgsView& m, const Samples& samples) {
+  const TensorMeta& grad = m.meta("grad_output");
+  SymInt wanted = m.constant("reduction") == 0 ? samples.count : SymInt(1);
+  m.require(grad.rank() <= 1 && !statically_true(sym::ne(count(grad.sizes), wanted)), "grad_output: expected ", wanted,
+            " numbers, got ", grad);
 }
 
 // sum over c != t of max(0, margin - x[t] + x[c])^p * w[t] / classes
 void lower_multi_margin(Lower& l) {
-  Ref x = l[0], target = l[1];
+  Ref x = l["self"], target = l["target"];
   Samples samples(x.sizes());
   DType dtype = computable(x.dtype());
   Compute type = loop::compute_of(dtype);
@@ -58,28 +81,28 @@ void lower_multi_margin(Lower& l) {
     Expr total = l.sum({samples.classes}, [&](const Index& r) {
       Expr t = target.at(samples.of(target, n[0])), inside = t >= 0 && t < l.extent(samples.classes);
       Expr own = x.at_if(inside, samples.at(x, n[0], t), 0.0);
-      Expr z = loop::max(x.at(samples.at(x, n[0], r[0])) - own + l.number(3), l.constant(0, type));
-      if (l.number(2) == 2) z = z * z;
-      if (l.given(4)) z = z * cast(l[4].at_if(inside, {t}, 0.0), type);
+      Expr z = loop::max(x.at(samples.at(x, n[0], r[0])) - own + l.number("margin"), l.constant(0, type));
+      if (l.number("p") == 2) z = z * z;
+      if (l.given("weight")) z = z * cast(l["weight"].at_if(inside, {t}, 0.0), type);
       return loop::select(r[0] == t, 0.0, z);
     });
     return total / cast(l.extent(samples.classes), type);
   });
-  reduce_samples(l, each, samples, l.constant(5));
+  reduce_samples(l, each, samples, l.constant("reduction"));
 }
 
 void lower_multi_margin_gradient(Lower& l) {
-  Ref g = l[0], x = l[1], target = l[2];
+  Ref g = l["grad_output"], x = l["self"], target = l["target"];
   Samples samples(x.sizes());
   DType dtype = computable(x.dtype());
   Compute type = loop::compute_of(dtype);
   // The slope of the loss for each class but the true one.
   Ref slopes = l.temporary(dtype, {samples.count, samples.classes}, [&](const Index& i) {
     Expr t = target.at(samples.of(target, i[0])), inside = t >= 0 && t < l.extent(samples.classes);
-    Expr z = x.at(samples.at(x, i[0], i[1])) - x.at_if(inside, samples.at(x, i[0], t), 0.0) + l.number(4);
-    Expr slope = loop::select(z > 0, l.number(3) == 2 ? z * 2.0 : l.constant(1, type), 0.0) /
+    Expr z = x.at(samples.at(x, i[0], i[1])) - x.at_if(inside, samples.at(x, i[0], t), 0.0) + l.number("margin");
+    Expr slope = loop::select(z > 0, l.number("p") == 2 ? z * 2.0 : l.constant(1, type), 0.0) /
                  cast(l.extent(samples.classes), type);
-    if (l.given(5)) slope = slope * cast(l[5].at_if(inside, {t}, 0.0), type);
+    if (l.given("weight")) slope = slope * cast(l["weight"].at_if(inside, {t}, 0.0), type);
     return loop::select(i[1] == t, 0.0, slope);
   });
   Ref totals = l.temporary(dtype, {samples.count}, [&](const Index& i) {
@@ -88,8 +111,8 @@ void lower_multi_margin_gradient(Lower& l) {
   l.tensor([&](const Index& i) {
     Expr n = Samples::sample(i), c = i.empty() ? l.constant(0, Compute::i64) : i.back();
     Expr d = loop::select(c == target.at(samples.of(target, n)), -totals.at({n}), slopes.at({n, c}));
-    d = d * cast(g.at(samples.of(g, n)), type);
-    return l.constant(6) == 1 ? d / cast(l.extent(samples.count), type) : d;
+    d = d * cast(g.broadcast_at({n}), type);
+    return l.constant("reduction") == 1 ? d / cast(l.extent(samples.count), type) : d;
   });
 }
 
@@ -106,7 +129,7 @@ struct Listed {
 
 // max(0, 1 - x[t] + x[c]) for each listed t and each c that is not listed, over the number of classes.
 void lower_multilabel(Lower& l) {
-  Ref x = l[0], target = l[1], is_target = l.out(1);
+  Ref x = l["self"], target = l["target"], is_target = l.out(1);
   Samples samples(x.sizes());
   DType dtype = computable(x.dtype());
   Compute type = loop::compute_of(dtype);
@@ -129,11 +152,11 @@ void lower_multilabel(Lower& l) {
     });
     return total / cast(l.extent(samples.classes), type);
   });
-  reduce_samples(l, each, samples, l.constant(2));
+  reduce_samples(l, each, samples, l.constant("reduction"));
 }
 
 void lower_multilabel_gradient(Lower& l) {
-  Ref g = l[0], x = l[1], target = l[2], is_target = l[4];
+  Ref g = l["grad_output"], x = l["self"], target = l["target"], is_target = l["is_target"];
   Samples samples(x.sizes());
   Compute type = loop::compute_of(computable(x.dtype()));
   Listed listed(l, samples, target);
@@ -149,8 +172,8 @@ void lower_multilabel_gradient(Lower& l) {
           Expr up = loop::select(active && r[1] == c, l.constant(1, type), 0.0);
           return up - loop::select(active && t == c, l.constant(1, type), 0.0);
         });
-    Expr d = total / cast(l.extent(samples.classes), type) * cast(g.at(samples.of(g, n)), type);
-    return l.constant(3) == 1 ? d / cast(l.extent(samples.count), type) : d;
+    Expr d = total / cast(l.extent(samples.classes), type) * cast(g.broadcast_at({n}), type);
+    return l.constant("reduction") == 1 ? d / cast(l.extent(samples.count), type) : d;
   });
 }
 
@@ -166,7 +189,7 @@ void register_loss_margin(Registry& ops) {
                 "reduction=1) -> Tensor",
       .kind = OpKind::reduction,
       .meta = [](MetaCall& m) -> Metas {
-        require_samples(m, m.meta("self"));
+        require_classes(m, require_samples(m));
         m.require(m.number("p") == 1 || m.number("p") == 2, "p: expected 1 or 2, got ", m.number("p"));
         TensorMeta out = like(m.meta("self"), loss_sizes(m.meta("self"), m.constant("reduction")));
         if (m.constant("reduction") == 0 && m.meta("self").rank() < 2) out = like(m.meta("self"), m.meta("target").sizes);
@@ -179,7 +202,12 @@ void register_loss_margin(Registry& ops) {
       .schema = "multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor "
                 "target, Scalar p, Scalar margin, Tensor? weight=None, int "
                 "reduction=1) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return like(m.meta("self"), m.meta("self").sizes); },
+      .meta = [](MetaCall& m) -> Metas {
+        Samples samples = require_samples(m);
+        require_classes(m, samples);
+        require_gradient(m, samples);
+        return like(m.meta("self"), m.meta("self").sizes);
+      },
       .lower = lower_multi_margin_gradient,
   });
   ops.add({
@@ -192,22 +220,45 @@ void register_loss_margin(Registry& ops) {
                 "Tensor is_target)",
       .kind = OpKind::reduction,
       .meta = [](MetaCall& m) -> Metas {
-        require_samples(m, m.meta("self"));
-        m.require(m.meta("target").rank() == m.meta("self").rank(), "target: expected as many dimensions as ", m.meta("self"),
-                  ", got ", m.meta("target"));
+        require_samples(m);
+        m.require(m.meta("target").rank() == m.meta("self").rank(), "target: expected as many dimensions as ",
+                  m.meta("self"), ", got ", m.meta("target"));
         return {like(m.meta("self"), loss_sizes(m.meta("self"), m.constant("reduction"))), like(m.meta("self"), m.meta("target").sizes)};
       },
       .lower = lower_multilabel,
-      .vjp = {{"self, target, reduction", [](Vjp& v) -> Grads {
-        if (!v.grad(0)) return {};
-        return {multilabel_backward(v.grad(0), v["self"], v["target"], v.arg("reduction"), v.out(1))};
+      .vjp = {{"self", [](Vjp& v) -> Grads {
+        if (!v.grad()) return {};
+        return {multilabel_backward(v.grad(), v["self"], v["target"], v.arg("reduction"), v.out(1))};
       }}},
   });
   ops.add(multilabel_backward, {
       .schema = "multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor "
                 "target, int reduction, Tensor is_target) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return like(m.meta("self"), m.meta("self").sizes); },
+      .meta = [](MetaCall& m) -> Metas {
+        require_gradient(m, require_samples(m));
+        require_sizes(m, "target", m.meta("self").sizes);
+        require_sizes(m, "is_target", m.meta("self").sizes);
+        return like(m.meta("self"), m.meta("self").sizes);
+      },
       .lower = lower_multilabel_gradient,
+  });
+  ops.add({
+      .schema = "soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) -> Results {
+        return one(reduce_loss(log1p(exp(-b["self"] * b["target"])), b));
+      },
+      .vjp = {{"self", [](Vjp& v) { return soft_margin_backward(v.grad(), v["self"], v["target"], v.arg("reduction")); }}},
+  });
+  ops.add(soft_margin_backward, {
+      .schema =
+          "soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose =
+          [](Build& b) {
+            Tensor z = exp(-b["target"] * b["self"]);
+            return loss_gradient(b, -b["target"] * z / (z + 1.0));
+          },
   });
 }
 

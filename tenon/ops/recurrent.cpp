@@ -25,13 +25,13 @@ using Step = State (*)(const Tensor& from_input, const State& before, const Weig
 
 std::vector<Tensor> gates(const Tensor& x, int64_t count) {
   SymInt width = sym::floor_div(x.size(-1), count);
-  return Results(split_with_sizes(x, Sizes(static_cast<size_t>(count), width), -1)).list();
+  return split_with_sizes(x, Sizes(static_cast<size_t>(count), width), -1).list();
 }
 
 State lstm_step(const Tensor& from_input, const State& before, const Weights& w) {
   std::vector<Tensor> g = gates(from_input + linear(before.h, w.hidden, w.hidden_bias), 4);
-  Tensor c = Tensor(sigmoid(g[1])) * before.c + Tensor(sigmoid(g[0])) * Tensor(tanh(g[2]));
-  Tensor h = Tensor(sigmoid(g[3])) * Tensor(tanh(c));
+  Tensor c = sigmoid(g[1]) * before.c + sigmoid(g[0]) * tanh(g[2]);
+  Tensor h = sigmoid(g[3]) * tanh(c);
   return {w.projection ? Tensor(linear(h, w.projection)) : h, c};
 }
 
@@ -49,12 +49,11 @@ State relu_step(const Tensor& from_input, const State& before, const Weights& w)
   return {relu(from_input + linear(before.h, w.hidden, w.hidden_bias)), none};
 }
 
-/// One cell: (input, hx, w_ih, w_hh, b_ih, b_hh).
-State cell(Build& b, const State& before, Step step, int64_t gate_count) {
-  Weights w = {b[2], b[3], b[4], b[5], none};
+State cell(const Build& b, const State& before, Step step, int64_t gate_count) {
+  Weights w = {b["w_ih"], b["w_hh"], b["b_ih"], b["b_hh"], none};
   b.require(w.input.rank() == 2 && w.input.size(0) == before.h.size(-1) * gate_count, "expected input weights of ",
             gate_count, " rows for each of the ", before.h.size(-1), " hidden units, got ", w.input.meta());
-  return step(linear(b[0], w.input, w.input_bias), before, w);
+  return step(linear(b["input"], w.input, w.input_bias), before, w);
 }
 
 struct Layers {
@@ -62,21 +61,21 @@ struct Layers {
   std::vector<Tensor> h, c;  // of each layer and direction
 };
 
-/// All layers of (input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first).
-Layers layers(Build& b, const Tensor& h0, const Tensor& c0, Step step) {
-  std::vector<Tensor> params = b.tensors(2);
-  bool biases = b.flag(3), both = b.flag(7), batch_first = b.flag(8);
-  int64_t count = b.constant(4), directions = both ? 2 : 1;
+Layers layers(const Build& b, const Tensor& h0, const Tensor& c0, Step step) {
+  Tensor x = b["input"];
+  std::vector<Tensor> params = b.tensors("params");
+  bool biases = b.flag("has_biases"), both = b.flag("bidirectional"), batch_first = b.flag("batch_first");
+  int64_t count = b.constant("num_layers"), directions = both ? 2 : 1;
   b.require(count > 0 && static_cast<size_t>(count) <= params.size(), "num_layers: expected 1 to ", params.size(),
             ", the number of weights, got ", count);
   bool projected = c0 && !(h0.size(-1) == c0.size(-1));
   size_t each = 2 + (biases ? 2 : 0) + (projected ? 1 : 0);
-  b.require(b[0].rank() == 3, "expected an input of 3 dimensions, got ", b[0].meta());
+  b.require(x.rank() == 3, "expected an input of 3 dimensions, got ", x.meta());
   b.require(h0.rank() == 3 && h0.size(0) == SymInt(count * directions),
             "expected a hidden state of 3 dimensions, the first ", count * directions, ", got ", h0.meta());
   b.require(params.size() == each * static_cast<size_t>(count * directions), "expected ",
             each * static_cast<size_t>(count * directions), " weights, got ", params.size());
-  Tensor x = batch_first ? Tensor(transpose(b[0], 0, 1)) : b[0];
+  if (batch_first) x = transpose(x, 0, 1);
   b.require(x.size(0).is_int() && x.size(0).as_int() > 0, "expected a constant number of steps, at least one, got ",
             x.size(0), "; export the model with a fixed sequence length");
   int64_t steps = x.size(0).as_int();
@@ -87,7 +86,7 @@ Layers layers(Build& b, const Tensor& h0, const Tensor& c0, Step step) {
       int64_t at = layer * directions + side;
       const Tensor* p = &params[static_cast<size_t>(at) * each];
       Weights w = {p[0], p[1], biases ? p[2] : none, biases ? p[3] : none, projected ? p[each - 1] : none};
-      std::vector<Tensor> inputs = Results(unbind(linear(x, w.input, w.input_bias), 0)).list();
+      std::vector<Tensor> inputs = unbind(linear(x, w.input, w.input_bias), 0).list();
       State state = {select(h0, 0, at), c0 ? Tensor(select(c0, 0, at)) : none};
       std::vector<Tensor> results(static_cast<size_t>(steps));
       for (int64_t i = 0; i < steps; ++i) {
@@ -100,15 +99,38 @@ Layers layers(Build& b, const Tensor& h0, const Tensor& c0, Step step) {
       sides.push_back(stack(results, 0));
     }
     x = both ? Tensor(cat(sides, -1)) : sides[0];
-    if (b.flag(6) && b.number(5) > 0 && layer + 1 < count) x = dropout(x, b.number(5), true);
+    if (b.flag("train") && b.number("dropout") > 0 && layer + 1 < count) x = dropout(x, b.arg("dropout"), true);
   }
   out.output = batch_first ? Tensor(transpose(x, 0, 1)) : x;
   return out;
 }
 
-Results plain_layers(Build& b, Step step) {
-  Layers l = layers(b, b[1], none, step);
-  return {{CallArg(l.output), CallArg(Tensor(stack(l.h, 0)))}};
+// The states before: hidden and cell.
+State lstm_states(const Build& b) {
+  std::vector<Tensor> hx = b.tensors("hx");
+  b.require(hx.size() == 2, "expected two states, got ", hx.size());
+  return {hx[0], hx[1]};
+}
+
+template <Step step, int64_t gate_count>
+void add_cell(Registry& ops, const char* schema) {
+  ops.add({
+      .schema = schema,
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return one(cell(b, {b["hx"], none}, step, gate_count).h); },
+  });
+}
+
+template <Step step>
+void add_layers(Registry& ops, const char* schema) {
+  ops.add({
+      .schema = schema,
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) -> Results {
+        Layers l = layers(b, b["hx"], none, step);
+        return {{CallArg(l.output), CallArg(Tensor(stack(l.h, 0)))}};
+      },
+  });
 }
 
 }  // namespace
@@ -119,49 +141,33 @@ void register_recurrent(Registry& ops) {
                 "-> (Tensor, Tensor)",
       .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        std::vector<Tensor> hx = b.tensors("hx");
-        b.require(hx.size() == 2, "expected two states, got ", hx.size());
-        State s = cell(b, {hx[0], hx[1]}, lstm_step, 4);
+        State s = cell(b, lstm_states(b), lstm_step, 4);
         return {{CallArg(s.h), CallArg(s.c)}};
       },
   });
-#define TENON_CELL(name, step, count)                                                                             \
-  ops.add({                                                                                                       \
-      .schema = name                                                                                              \
-      "_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor", \
-      .kind = OpKind::composite,                                                                                    \
-      .decompose = [](Build& b) -> Results {                                                                      \
-        return one(cell(b, {b[1], none}, step, count).h);                                                         \
-      },                                                                                                          \
-  })
-  TENON_CELL("gru", gru_step, 3);
-  TENON_CELL("rnn_tanh", tanh_step, 1);
-  TENON_CELL("rnn_relu", relu_step, 1);
-#undef TENON_CELL
+  add_cell<gru_step, 3>(ops, "gru_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? "
+      "b_hh=None) -> Tensor");
+  add_cell<tanh_step, 1>(ops, "rnn_tanh_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? "
+      "b_hh=None) -> Tensor");
+  add_cell<relu_step, 1>(ops, "rnn_relu_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? "
+      "b_hh=None) -> Tensor");
   ops.add({
       .schema = "lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float "
                 "dropout, bool train, "
                 "bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)",
       .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        std::vector<Tensor> hx = b.tensors("hx");
-        b.require(hx.size() == 2, "expected two states, got ", hx.size());
-        Layers l = layers(b, hx[0], hx[1], lstm_step);
+        State before = lstm_states(b);
+        Layers l = layers(b, before.h, before.c, lstm_step);
         return {{CallArg(l.output), CallArg(Tensor(stack(l.h, 0))), CallArg(Tensor(stack(l.c, 0)))}};
       },
   });
-#define TENON_LAYERS(name, step)                                                                                      \
-  ops.add({                                                                                                           \
-      .schema = name                                                                                                  \
-      ".input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, " \
-      "bool bidirectional, bool batch_first) -> (Tensor, Tensor)",                                                    \
-      .kind = OpKind::composite,                                                                                        \
-      .decompose = [](Build& b) { return plain_layers(b, step); },                                                    \
-  })
-  TENON_LAYERS("gru", gru_step);
-  TENON_LAYERS("rnn_tanh", tanh_step);
-  TENON_LAYERS("rnn_relu", relu_step);
-#undef TENON_LAYERS
+  add_layers<gru_step>(ops, "gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool "
+      "train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)");
+  add_layers<tanh_step>(ops, "rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool "
+      "train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)");
+  add_layers<relu_step>(ops, "rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool "
+      "train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)");
 }
 
 }  // namespace tenon

@@ -1,11 +1,10 @@
 #include <gtest/gtest.h>
 
 #include "tenon/ops/attention.h"
-#include "tenon/ops/conv.h"
-#include "tenon/ops/joining.h"
-#include "tenon/ops/pool.h"
-#include "tenon/ops/shape.h"
+#include "tenon/ops/convolution.h"
+#include "tenon/ops/pooling.h"
 #include "tenon/rules/registry.h"
+#include "tenon/ops/shape.h"
 #include "tenon/trace/trace.h"
 
 namespace tenon {

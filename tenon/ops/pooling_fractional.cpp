@@ -1,5 +1,5 @@
 // Max pooling over windows whose places random numbers shift.
-#include "tenon/ops/pool.h"
+#include "tenon/ops/pooling.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {
@@ -16,7 +16,7 @@ bool same(SymInt a, SymInt b) { return a == b || !a.is_int() || !b.is_int(); }
 Sizes pooled(const ArgsView& m, const TensorMeta& x, size_t space) {
   m.require((x.rank() == space + 1 || x.rank() == space + 2) && is_floating(x.dtype), "expected a floating point image of ", space + 1, " or ",
             space + 2, " dimensions, got ", x);
-  Sizes kernel = m.ints(m.op.schema.find("kernel_size"), space), wanted = m.ints(m.op.schema.find("output_size"), space), sizes = x.sizes;
+  Sizes kernel = m.ints("kernel_size", space), wanted = m.ints("output_size", space), sizes = x.sizes;
   for (size_t k = 0; k < space; ++k) {
     size_t d = x.rank() - space + k;
     bool fits = kernel[k].is_int() && wanted[k].is_int() && kernel[k].as_int() > 0 && wanted[k].as_int() > 0;
@@ -28,8 +28,9 @@ Sizes pooled(const ArgsView& m, const TensorMeta& x, size_t space) {
   return sizes;
 }
 
-Metas pool_meta(MetaCall& m, size_t space) {
-  const TensorMeta &x = m.meta(0), &samples = m.meta(3);
+template <size_t space>
+Metas pool_meta(MetaCall& m) {
+  const TensorMeta &x = m.meta("self"), &samples = m.meta("random_samples");
   Sizes sizes = pooled(m, x, space);
   bool batched = x.rank() == space + 2;
   SymInt channels = x.sizes[batched ? 1 : 0], images = batched ? x.sizes[0] : SymInt(1);
@@ -40,9 +41,10 @@ Metas pool_meta(MetaCall& m, size_t space) {
   return {like(x, sizes), like(x, sizes, DType::i64)};
 }
 
-void lower_pool(Lower& l, size_t space) {
-  Ref x = l[0], samples = l[3];
-  Sizes kernel = l.ints(1, space), wanted = l.ints(2, space);
+template <size_t space>
+void lower_pool(Lower& l) {
+  Ref x = l["self"], samples = l["random_samples"];
+  Sizes kernel = l.ints("kernel_size", space), wanted = l.ints("output_size", space);
   size_t first = x.sizes().size() - space;
   Compute type = loop::compute_of(x.dtype());
   auto begin = [&](const Index& i, size_t k) {
@@ -55,48 +57,55 @@ void lower_pool(Lower& l, size_t space) {
     Expr moved = cast((cast(at, type) + sample) * alpha, Compute::i64) - cast(sample * alpha, Compute::i64);
     return loop::select(at == l.extent(wanted[k] - 1), room, moved);
   };
-  lower_largest(l, x, space, kernel, [&](const Index& i, const Index& r) {
+  lower_max_pool(l, x, space, kernel, [&](const Index& i, const Index& r) {
     PoolElement e{i, loop::constant(l.program.arena, int64_t{1}, Compute::boolean)};
     for (size_t k = 0; k < space; ++k) e.at[first + k] = begin(i, k) + r[k];
     return e;
   });
 }
 
-Metas backward_meta(MetaCall& m, size_t space) {
-  const TensorMeta &g = m.meta(0), &x = m.meta(1), &indices = m.meta(4);
+template <size_t space>
+Metas backward_meta(MetaCall& m) {
+  const TensorMeta &g = m.meta("grad_output"), &x = m.meta("self"), &indices = m.meta("indices");
   Sizes sizes = pooled(m, x, space);
   m.require(g.sizes == sizes && g.dtype == x.dtype && indices.sizes == sizes && indices.dtype == DType::i64, "expected a gradient and i64 indices of sizes ",
             sizes, ", got ", g, " and ", indices);
   return like(x, x.sizes);
 }
 
+template <size_t space, Handle& backward>
+void add_fractional_max_pool(Registry& ops, const char* schema, const char* backward_schema) {
+  ops.add({
+      .schema = schema,
+      .meta = pool_meta<space>,
+      .lower = lower_pool<space>,
+      .vjp = {{"self", [](Vjp& v) {
+        return backward(v.grad(), v["self"], v.arg("kernel_size"), v.arg("output_size"), v.out(1));
+      }}},
+  });
+  ops.add(backward, {
+      .schema = backward_schema,
+      .meta = backward_meta<space>,
+      .lower = [](Lower& l) { lower_max_unpool(l, l["grad_output"], space); },
+      .vjp = {{"grad_output", [](Vjp& v) { return gather_pooled(v.grad(), v["indices"], space); }}},
+  });
+}
+
 }  // namespace
 
-void register_pool_fractional(Registry& ops) {
-  ops.add({
-      .schema = "fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> (Tensor, Tensor)",
-      .meta = [](MetaCall& m) { return pool_meta(m, 2); },
-      .lower = [](Lower& l) { lower_pool(l, 2); },
-      .vjp = {{"self", [](Vjp& v) { return pool2d_backward(v.grad(), v["self"], v.arg("kernel_size"), v.arg("output_size"), v.out(1)); }}},
-  });
-  ops.add({
-      .schema = "fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) -> (Tensor, Tensor)",
-      .meta = [](MetaCall& m) { return pool_meta(m, 3); },
-      .lower = [](Lower& l) { lower_pool(l, 3); },
-      .vjp = {{"self", [](Vjp& v) { return pool3d_backward(v.grad(), v["self"], v.arg("kernel_size"), v.arg("output_size"), v.out(1)); }}},
-  });
-  ops.add(pool2d_backward, {
-      .schema = "fractional_max_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] output_size, Tensor indices) -> Tensor",
-      .meta = [](MetaCall& m) { return backward_meta(m, 2); },
-      .lower = [](Lower& l) { lower_unpool(l, l["indices"], 2); },
-      .vjp = {{"grad_output", [](Vjp& v) { return picked(v.grad(), v["indices"], 2); }}},
-  });
-  ops.add(pool3d_backward, {
-      .schema = "fractional_max_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] output_size, Tensor indices) -> Tensor",
-      .meta = [](MetaCall& m) { return backward_meta(m, 3); },
-      .lower = [](Lower& l) { lower_unpool(l, l["indices"], 3); },
-      .vjp = {{"grad_output", [](Vjp& v) { return picked(v.grad(), v["indices"], 3); }}},
-  });
+void register_pooling_fractional(Registry& ops) {
+  add_fractional_max_pool<2, pool2d_backward>(
+      ops,
+      "fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> (Tensor, "
+      "Tensor)",
+      "fractional_max_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] output_size, Tensor "
+      "indices) -> Tensor");
+  add_fractional_max_pool<3, pool3d_backward>(
+      ops,
+      "fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) -> (Tensor, "
+      "Tensor)",
+      "fractional_max_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] output_size, Tensor "
+      "indices) -> Tensor");
 }
 
 }  // namespace tenon

@@ -1,5 +1,6 @@
-#include "tenon/ops/conv.h"
+#include "tenon/ops/convolution.h"
 
+#include "tenon/ops/gradient_operator.h"
 #include "tenon/ops/arithmetic.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/rules/memory_format.h"
@@ -14,18 +15,22 @@ Handle convolution, convolution_backward;
 
 namespace {
 
-// The arguments that say how a kernel moves over an image; `at` is the position of stride in the schema.
+// How a kernel moves over an image.
 struct Geometry {
   Sizes stride, padding, dilation, output_padding;
   bool transposed = false;
   SymInt groups = 1;
 };
 
-Geometry geometry(const ArgsView& call, size_t at, size_t space) {
-  Geometry g{call.ints(at, space), call.ints(at + 1, space), call.ints(at + 2, space), {},
-             call.flag(at + 3),    call.integer(at + 5)};
-  g.output_padding = g.transposed ? call.ints(at + 4, space) : Sizes(space, SymInt(0));
-  return g;
+// The geometry that a call of convolution or convolution_backward gives.
+Geometry geometry(const ArgsView& call, size_t space) {
+  bool transposed = call.flag("transposed");
+  return {.stride = call.ints("stride", space),
+          .padding = call.ints("padding", space),
+          .dilation = call.ints("dilation", space),
+          .output_padding = transposed ? call.ints("output_padding", space) : Sizes(space, SymInt(0)),
+          .transposed = transposed,
+          .groups = call.integer("groups")};
 }
 
 bool surely_differ(SymInt a, SymInt b) { return a.is_int() && b.is_int() && !(a == b); }
@@ -71,17 +76,17 @@ TensorMeta in_format_of(const TensorMeta& x, const TensorMeta& w, Sizes sizes) {
 }
 
 Metas convolution_meta(MetaCall& m) {
-  const TensorMeta &x = m.meta(0), &w = m.meta(1);
+  const TensorMeta &x = m.meta("input"), &w = m.meta("weight");
   m.require(w.rank() >= 3 && w.rank() <= 5, "expected a weight of 3 to 5 dimensions, got ", w);
   m.require(x.rank() == w.rank(), "expected an input of ", w.rank(), " dimensions for a weight ", w, ", got ", x);
   m.require(x.dtype == w.dtype, "expected an input and a weight of one dtype, got ", x, " and ", w);
-  Geometry g = geometry(m, 3, w.rank() - 2);
+  Geometry g = geometry(m, w.rank() - 2);
   require_geometry(m, g);
   Sizes sizes = convolved_sizes(m, x, w, g);
   m.require(g.transposed || !w.sizes[0].is_int() || !g.groups.is_int() || w.sizes[0].as_int() % g.groups.as_int() == 0,
             "expected a multiple of ", g.groups, " output channels, got a weight ", w);
-  if (m.given(2)) {
-    const TensorMeta& b = m.meta(2);
+  if (m.given("bias")) {
+    const TensorMeta& b = m.meta("bias");
     m.require(b.rank() == 1 && !surely_differ(b.sizes[0], sizes[1]), "expected a bias of ", sizes[1], " elements, got ",
               b);
   }
@@ -132,10 +137,10 @@ void lower_by_sums(Lower& l, Ref x, Ref w, Ref y, const Geometry& g) {
 }
 
 void lower_convolution(Lower& l) {
-  Ref x = l.computable(l[0]), w = l.computable(l[1]), out = l.out();
+  Ref x = l.computable(l["input"]), w = l.computable(l["weight"]), out = l.out();
   DType compute = computable(out.dtype());
-  Geometry g = geometry(l, 3, w.sizes().size() - 2);
-  bool biased = l.given(2);
+  Geometry g = geometry(l, w.sizes().size() - 2);
+  bool biased = l.given("bias");
   Ref y = !biased && compute == out.dtype() ? out : l.temporary(compute, Sizes(out.sizes()));
   if (compute == DType::i64) {
     lower_by_sums(l, x, w, y, g);
@@ -147,47 +152,38 @@ void lower_convolution(Lower& l) {
     l.anchor(std::move(c));
   }
   if (y.id == out.id) return;
-  l.tensor(
-      [&](const Index& i) { return biased ? y.at(i) + cast(l[2].at({i[1]}), loop::compute_of(compute)) : y.at(i); });
-}
-
-const std::vector<bool>& mask_of(const ArgsView& call, size_t at) {
-  auto* mask = call.arg(at).get<std::vector<bool>>();
-  call.require(mask && mask->size() == 3, "output_mask: expected three booleans, got ", describe(call.arg(at)));
-  return *mask;
+  l.tensor([&](const Index& i) {
+    return biased ? y.at(i) + cast(l["bias"].at({i[1]}), loop::compute_of(compute)) : y.at(i);
+  });
 }
 
 Metas backward_meta(MetaCall& m) {
-  const TensorMeta &grad = m.meta(0), &x = m.meta(1), &w = m.meta(2);
+  const TensorMeta &grad = m.meta("grad_output"), &x = m.meta("input"), &w = m.meta("weight");
   m.require(w.rank() >= 3 && w.rank() <= 5 && x.rank() == w.rank() && grad.rank() == w.rank(),
             "expected three tensors of 3 to 5 dimensions, got ", grad, ", ", x, " and ", w);
   m.require(is_floating(x.dtype) && x.dtype == w.dtype && x.dtype == grad.dtype,
             "expected three floating point tensors of one dtype, got ", grad, ", ", x, " and ", w);
-  Geometry g = geometry(m, 4, w.rank() - 2);
+  Geometry g = geometry(m, w.rank() - 2);
   require_geometry(m, g);
   Sizes sizes = convolved_sizes(m, x, w, g);
   for (size_t i = 0; i < sizes.size(); ++i)
     m.require(!surely_differ(sizes[i], grad.sizes[i]), "expected a gradient of sizes ", sizes, ", got ", grad);
-  const std::vector<bool>& mask = mask_of(m, 10);
-  using Result = BasicArg<TensorMeta>;
-  SymInt channels = m.flag(7) ? w.sizes[1] * m.integer(9) : w.sizes[0];
-  return {mask[0] ? Result(in_format_of(x, w, x.sizes)) : Result(),
-          mask[1] ? Result(in_format_of(x, w, w.sizes)) : Result(),
-          mask[2] ? Result(like(grad, {channels})) : Result()};
+  SymInt channels = g.transposed ? w.sizes[1] * g.groups : w.sizes[0];
+  return masked_metas(m, {in_format_of(x, w, x.sizes), in_format_of(x, w, w.sizes), like(grad, {channels})});
 }
 
 void lower_backward(Lower& l) {
-  Ref grad = l.computable(l[0]);
-  size_t space = l[2].sizes().size() - 2;
-  Geometry g = geometry(l, 4, space);
+  Ref grad = l.computable(l["grad_output"]);
+  size_t space = l["weight"].sizes().size() - 2;
+  Geometry g = geometry(l, space);
   auto part = [&](loop::ConvPart which, size_t result) {
     Ref out = l.out(result);
     Ref target =
         computable(out.dtype()) == out.dtype() ? out : l.temporary(computable(out.dtype()), Sizes(out.sizes()));
     loop::Convolution c = anchor_of(g, which);
     bool to_input = which == loop::ConvPart::input_gradient;
-    c.x = to_input ? target.operand() : l.computable(l[1]).operand();
-    c.w = to_input ? l.computable(l[2]).operand() : target.operand();
+    c.x = to_input ? target.operand() : l.computable(l["input"]).operand();
+    c.w = to_input ? l.computable(l["weight"]).operand() : target.operand();
     c.y = grad.operand();
     l.anchor(std::move(c));
     if (target.id != out.id) l.copy(target, out);
@@ -202,97 +198,128 @@ void lower_backward(Lower& l) {
   });
 }
 
-// What follows stride in the calls that a gradient makes: the geometry as it was given.
-Results backward(const ArgsView& call, size_t stride_at, const Tensor& grad, const Tensor& x, const Tensor& w,
-                 const CallArg& bias_sizes, bool dx, bool dw, bool db) {
-  auto a = [&](size_t i) { return call.arg(stride_at + i); };
-  return convolution_backward(grad, x, w, bias_sizes, a(0), a(1), a(2), a(3), a(4), a(5),
-                              std::vector<bool>{dx, dw, db});
+// convolution_backward with the geometry of a call.
+Results backward(const ArgsView& call, const Tensor& grad, const Tensor& x, const Tensor& w, const CallArg& bias_sizes,
+                 std::vector<bool> output_mask) {
+  return convolution_backward(grad, x, w, bias_sizes, call.arg("stride"), call.arg("padding"), call.arg("dilation"),
+                              call.arg("transposed"), call.arg("output_padding"), call.arg("groups"), output_mask);
 }
 
+// Of input, weight and bias.
 Grads convolution_vjp(Vjp& v) {
-  CallArg bias_sizes = v.given(2) ? CallArg(v[2].sizes()) : CallArg();
-  Results r = backward(v, 3, v.grad(0), v[0], v[1], bias_sizes, v.needs(0), v.needs(1), v.given(2) && v.needs(2));
+  CallArg bias_sizes = v.given("bias") ? CallArg(v["bias"].sizes()) : CallArg();
+  std::vector<bool> mask = {v.needs("input"), v.needs("weight"), v.given("bias") && v.needs("bias")};
+  Results r = backward(v, v.grad(), v["input"], v["weight"], bias_sizes, mask);
   return {r[0], r[1], r[2]};
 }
 
-// All three results are linear in grad_output; the first two also in weight and in input.
-Grads backward_vjp(Vjp& v) {
-  Tensor gx = v.grad(0), gw = v.grad(1), gb = v.grad(2), grad = v[0], x = v[1], w = v[2];
+// All three results of convolution_backward are linear in grad_output; the first two also in weight and in input.
+Tensor backward_vjp_of_grad(Vjp& v) {
+  Tensor gx = v.grad(0), gw = v.grad(1), gb = v.grad(2), grad = v["grad_output"];
   auto forward = [&](const Tensor& x, const Tensor& w) -> Tensor {
-    return convolution(x, w, none, v.arg(4), v.arg(5), v.arg(6), v.arg(7), v.arg(8), v.arg(9));
+    return convolution(x, w, none, v.arg("stride"), v.arg("padding"), v.arg("dilation"), v.arg("transposed"),
+                       v.arg("output_padding"), v.arg("groups"));
   };
-  Tensor to_grad, to_x, to_w;
-  if (v.needs(0)) {
-    if (gx) to_grad = forward(gx, w);
-    if (gw) to_grad = to_grad ? to_grad + forward(x, gw) : forward(x, gw);
-    if (gb) {
-      Sizes sizes(grad.rank(), SymInt(1));
-      sizes[1] = grad.size(1);
-      Tensor spread = expand(view(gb, sizes), grad.sizes());
-      to_grad = to_grad ? to_grad + spread : spread;
-    }
+  Tensor total;
+  auto add = [&](const Tensor& part) { total = total ? total + part : part; };
+  if (gx) add(forward(gx, v["weight"]));
+  if (gw) add(forward(v["input"], gw));
+  if (gb) {
+    Sizes sizes(grad.rank(), SymInt(1));
+    sizes[1] = grad.size(1);
+    add(expand(view(gb, sizes), grad.sizes()));
   }
-  if (v.needs(1) && gw) to_x = backward(v, 4, grad, x, gw, CallArg(), true, false, false)[0];
-  if (v.needs(2) && gx) to_w = backward(v, 4, grad, gx, w, CallArg(), false, true, false)[1];
-  return {to_grad, to_x, to_w};
+  return total;
+}
+Tensor backward_vjp_of_input(Vjp& v) {
+  Tensor gw = v.grad(1);
+  return gw ? backward(v, v["grad_output"], v["input"], gw, CallArg(), {true, false, false})[0] : none;
+}
+Tensor backward_vjp_of_weight(Vjp& v) {
+  Tensor gx = v.grad(0);
+  return gx ? backward(v, v["grad_output"], gx, v["weight"], CallArg(), {false, true, false})[1] : none;
 }
 
 // conv1d, conv2d, ...: a missing batch dimension is added and taken away again.
-Results convolved(Build& b, size_t space, const Sizes& stride, const Sizes& padding, const Sizes& dilation,
-                  bool transposed, const Sizes& output_padding, SymInt groups, Tensor x = none) {
-  if (!x) x = b[0];
+Results convolved(const Build& b, size_t space, const Geometry& g, Tensor x) {
+  Tensor weight = b["weight"];
   bool single = x.rank() == space + 1;
   b.require(single || x.rank() == space + 2, "expected an input of ", space + 1, " or ", space + 2, " dimensions, got ",
             x.meta());
-  b.require(b[1].rank() == space + 2, "expected a weight of ", space + 2, " dimensions, got ", b[1].meta());
+  b.require(weight.rank() == space + 2, "expected a weight of ", space + 2, " dimensions, got ", weight.meta());
   if (single) x = unsqueeze(x, 0);
-  Results y = convolution(x, b[1], b[2], stride, padding, dilation, transposed, output_padding, groups);
+  Results y = convolution(x, weight, b["bias"], g.stride, g.padding, g.dilation, g.transposed, g.output_padding,
+                          g.groups);
   return single ? squeeze_dim(y, 0) : y;
 }
 
-Results plain(Build& b, size_t space) {
-  return convolved(b, space, b.ints(3, space), b.ints(4, space), b.ints(5, space), false, Sizes(space, SymInt(0)),
-                   b.integer(6));
+template <size_t space>
+Results conv(Build& b) {
+  Geometry g = {.stride = b.ints("stride", space),
+                .padding = b.ints("padding", space),
+                .dilation = b.ints("dilation", space),
+                .output_padding = Sizes(space, SymInt(0)),
+                .groups = b.integer("groups")};
+  return convolved(b, space, g, b["input"]);
 }
 
-Results padded_by_name(Build& b, size_t space) {
-  const std::string& mode = b.string(4);
+template <size_t space>
+Results conv_transpose(Build& b) {
+  Geometry g = {.stride = b.ints("stride", space),
+                .padding = b.ints("padding", space),
+                .dilation = b.ints("dilation", space),
+                .output_padding = b.ints("output_padding", space),
+                .transposed = true,
+                .groups = b.integer("groups")};
+  return convolved(b, space, g, b["input"]);
+}
+
+// padding='same': an odd amount of padding puts one element more at the end.
+template <size_t space>
+Results conv_padding(Build& b) {
+  const std::string& mode = b.string("padding");
   b.require(mode == "same" || mode == "valid", "padding: expected 'same' or 'valid', got ", quoted(mode));
-  Sizes stride = b.ints(3, space), dilation = b.ints(5, space), padding(space, SymInt(0)), none_extra(space, SymInt(0));
-  if (mode == "valid") return convolved(b, space, stride, padding, dilation, false, none_extra, b.integer(6));
-  b.require(b[1].rank() == space + 2, "expected a weight of ", space + 2, " dimensions, got ", b[1].meta());
+  Sizes zeros(space, SymInt(0));
+  Geometry g = {.stride = b.ints("stride", space),
+                .padding = zeros,
+                .dilation = b.ints("dilation", space),
+                .output_padding = zeros,
+                .groups = b.integer("groups")};
+  Tensor x = b["input"], weight = b["weight"];
+  if (mode == "valid") return convolved(b, space, g, x);
+  b.require(weight.rank() == space + 2, "expected a weight of ", space + 2, " dimensions, got ", weight.meta());
   Sizes extra;  // for constant_pad_nd: pairs from the last dimension on
   bool uneven = false;
   for (size_t i = space; i-- > 0;) {
-    b.require(!stride[i].is_int() || stride[i].as_int() == 1, "padding='same' needs a stride of 1, got ", stride);
-    SymInt total = dilation[i] * (b[1].size(static_cast<int64_t>(2 + i)) - 1);
-    padding[i] = sym::floor_div(total, 2);
-    SymInt more = total - padding[i] * 2;
+    b.require(!g.stride[i].is_int() || g.stride[i].as_int() == 1, "padding='same' needs a stride of 1, got ", g.stride);
+    SymInt total = g.dilation[i] * (weight.sizes()[2 + i] - 1);
+    g.padding[i] = sym::floor_div(total, 2);
+    SymInt more = total - g.padding[i] * 2;
     extra.push_back(0);
     extra.push_back(more);
     uneven = uneven || !(more == SymInt(0));
   }
-  Tensor x = b[0];
   if (uneven) x = constant_pad_nd(x, extra, 0);
-  return convolved(b, space, stride, padding, dilation, false, none_extra, b.integer(6), x);
+  return convolved(b, space, g, x);
 }
 
-Results transposed(Build& b, size_t space) {
-  return convolved(b, space, b.ints(3, space), b.ints(4, space), b.ints(7, space), true, b.ints(5, space),
-                   b.integer(6));
+template <size_t space>
+void add_convolutions(Registry& ops, const char* conv_schema, const char* padding_schema, const char* transpose_schema) {
+  ops.add({.schema = conv_schema, .kind = OpKind::composite, .decompose = conv<space>});
+  ops.add({.schema = padding_schema, .kind = OpKind::composite, .decompose = conv_padding<space>});
+  ops.add({.schema = transpose_schema, .kind = OpKind::composite, .decompose = conv_transpose<space>});
 }
 
 }  // namespace
 
-void register_conv(Registry& ops) {
+void register_convolution(Registry& ops) {
   ops.add(convolution, {
       .schema = "convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] "
                 "padding, SymInt[] dilation, bool transposed, SymInt[] "
                 "output_padding, SymInt groups) -> Tensor",
       .meta = convolution_meta,
       .lower = lower_convolution,
-      .vjp = {{"input, weight, bias, stride, padding, dilation, transposed, output_padding, groups", convolution_vjp}},
+      .vjp = {{"input, weight, bias", convolution_vjp}},
   });
   ops.add(convolution_backward, {
       .schema = "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, "
@@ -301,31 +328,34 @@ void register_conv(Registry& ops) {
                 "bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
       .meta = backward_meta,
       .lower = lower_backward,
-      .vjp = {{"grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask", backward_vjp}},
+      .vjp = {{"grad_output", [](Vjp& v) { return backward_vjp_of_grad(v); }},
+              {"input", [](Vjp& v) { return backward_vjp_of_input(v); }},
+              {"weight", [](Vjp& v) { return backward_vjp_of_weight(v); }}},
   });
-#define TENON_CONVOLUTIONS(n, one, zero)                                                                               \
-  ops.add({.schema = "conv" #n "d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[" #n "] stride=" one          \
-                     ", SymInt[" #n "] padding=" zero ", SymInt[" #n "] dilation=" one ", SymInt groups=1) -> Tensor", \
-           .kind = OpKind::composite,                                                                                    \
-           .decompose = [](Build& b) { return plain(b, n); }});                                                        \
-  ops.add({.schema = "conv" #n "d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[" #n "] stride=" one  \
-                     ", str padding=\"valid\", SymInt[" #n "] dilation=" one ", SymInt groups=1) -> Tensor",           \
-           .kind = OpKind::composite,                                                                                    \
-           .decompose = [](Build& b) { return padded_by_name(b, n); }})
-#define TENON_TRANSPOSED(n, name, one, zero)                                                                           \
-  ops.add({.schema = name "(Tensor input, Tensor weight, Tensor? bias=None, SymInt[" #n "] stride=" one ", SymInt[" #n \
-                          "] padding=" zero ", SymInt[" #n "] output_padding=" zero ", SymInt groups=1, SymInt[" #n    \
-                          "] dilation=" one ") -> Tensor",                                                             \
-           .kind = OpKind::composite,                                                                                    \
-           .decompose = [](Build& b) { return transposed(b, n); }})
-  TENON_CONVOLUTIONS(1, "[1]", "[0]");
-  TENON_CONVOLUTIONS(2, "[1, 1]", "[0, 0]");
-  TENON_CONVOLUTIONS(3, "[1, 1, 1]", "[0, 0, 0]");
-  TENON_TRANSPOSED(1, "conv_transpose1d", "[1]", "[0]");
-  TENON_TRANSPOSED(2, "conv_transpose2d.input", "[1, 1]", "[0, 0]");
-  TENON_TRANSPOSED(3, "conv_transpose3d.input", "[1, 1, 1]", "[0, 0, 0]");
-#undef TENON_CONVOLUTIONS
-#undef TENON_TRANSPOSED
+  add_convolutions<1>(
+      ops,
+      "conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], "
+      "SymInt[1] dilation=[1], SymInt groups=1) -> Tensor",
+      "conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], str padding=\"valid\", "
+      "SymInt[1] dilation=[1], SymInt groups=1) -> Tensor",
+      "conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], "
+      "SymInt[1] padding=[0], SymInt[1] output_padding=[0], SymInt groups=1, SymInt[1] dilation=[1]) -> Tensor");
+  add_convolutions<2>(
+      ops,
+      "conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], "
+      "SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor",
+      "conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], str padding=\"valid\", "
+      "SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor",
+      "conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], "
+      "SymInt[2] padding=[0, 0], SymInt[2] output_padding=[0, 0], SymInt groups=1, SymInt[2] dilation=[1, 1]) -> Tensor");
+  add_convolutions<3>(
+      ops,
+      "conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], "
+      "SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor",
+      "conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], str padding=\"valid\", "
+      "SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor",
+      "conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], "
+      "SymInt[3] padding=[0, 0, 0], SymInt[3] output_padding=[0, 0, 0], SymInt groups=1, SymInt[3] dilation=[1, 1, 1]) -> Tensor");
 }
 
 }  // namespace tenon

@@ -1,13 +1,14 @@
 // Pools whose windows follow from the size of the result.
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/rules/memory_format.h"
-#include "tenon/ops/pool.h"
-#include "tenon/ops/reduction.h"
+#include "tenon/ops/pooling.h"
+#include "tenon/ops/reduce.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/views.h"
+#include "tenon/ops/view.h"
 
 namespace tenon {
 
+Handle adaptive_avg_pool2d;
 static Handle average2d, average3d, average2d_backward, average3d_backward, max2d, max3d, max2d_backward,
     max3d_backward;
 
@@ -17,11 +18,10 @@ using loop::Compute;
 using loop::Expr;
 
 Sizes adaptive_sizes(const ArgsView& m, const TensorMeta& x, size_t space) {
-  m.require(x.rank() == space + 1 || x.rank() == space + 2, "expected an input of ", space + 1, " or ", space + 2,
-            " dimensions, got ", x);
-  Sizes out = x.sizes, wanted = m.ints(1, space);
+  size_t first = require_image(m, x, space);
+  Sizes out = x.sizes, wanted = m.ints("output_size", space);
   for (size_t k = 0; k < space; ++k) {
-    size_t d = x.rank() - space + k;
+    size_t d = first + k;
     m.require(!statically_true(sym::lt(wanted[k], 0)), "output_size must not be negative, got ", wanted);
     m.require(!(x.sizes[d] == SymInt(0)) || wanted[k] == SymInt(0), "dimension ", d, " of ", x, " is empty");
     out[d] = wanted[k];
@@ -68,8 +68,9 @@ Window window(Lower& l, const Sizes& image, const Sizes& out, size_t space, cons
   return w;
 }
 
-void lower_average(Lower& l, size_t space) {
-  Ref x = l[0];
+template <size_t space>
+void lower_average(Lower& l) {
+  Ref x = l["self"];
   Sizes image = x.sizes(), out = l.out().sizes(), reach = extents(image, out, space);
   l.tensor([&](const Index& i) {
     Expr total = l.sum(reach, [&](const Index& r) {
@@ -81,8 +82,9 @@ void lower_average(Lower& l, size_t space) {
   });
 }
 
-void lower_average_backward(Lower& l, size_t space) {
-  Ref grad = l[0], to = l.out();
+template <size_t space>
+void lower_average_backward(Lower& l) {
+  Ref grad = l["grad_output"], to = l.out();
   DType compute = computable(to.dtype());
   Ref target = compute == to.dtype() ? to : l.temporary(compute, Sizes(to.sizes()));
   l.fill(target, l.constant(0, loop::compute_of(compute)));
@@ -96,19 +98,20 @@ void lower_average_backward(Lower& l, size_t space) {
   if (target.id != to.id) l.copy(target, to);
 }
 
-void lower_largest_adaptive(Lower& l, size_t space) {
-  Ref x = l[0];
+template <size_t space>
+void lower_max(Lower& l) {
+  Ref x = l["self"];
   Sizes image = x.sizes(), out = l.out().sizes();
-  lower_largest(l, x, space, extents(image, out, space), [&](const Index& i, const Index& r) {
+  lower_max_pool(l, x, space, extents(image, out, space), [&](const Index& i, const Index& r) {
     Window w = window(l, image, out, space, i, r);
     return PoolElement{w.at, w.inside};
   });
 }
 
 // The average of whole planes is a mean; its result keeps the channels where they were.
-Results averaged(Build& b, size_t space, Handle& general) {
-  Tensor x = b[0];
-  Sizes wanted = b.ints(1, space);
+Results averaged(const Build& b, size_t space, const Handle& general) {
+  Tensor x = b["self"];
+  Sizes wanted = b.ints("output_size", space);
   bool whole = x.rank() == space + 1 || x.rank() == space + 2;
   for (SymInt w : wanted) whole = whole && w == SymInt(1);
   if (!whole) return general(x, wanted);
@@ -125,47 +128,81 @@ Results averaged(Build& b, size_t space, Handle& general) {
   return permute(view(y, last), back);
 }
 
-Results in_one_dimension(Build& b, const Handle& op, size_t results) {
-  Tensor x = unsqueeze(b[0], -2);
-  Results r = op(x, Sizes{1, b.ints(1, 1)[0]});
-  Results out;
-  for (size_t i = 0; i < results; ++i) out.values.push_back(CallArg(Tensor(squeeze_dim(r[i], -2))));
-  return out;
+Results one_dimension(const Build& b, const Handle& pool2d, size_t results) {
+  Sizes wanted = {1, b.ints("output_size", 1)[0]};
+  return pool_one_row(b["self"], results, [&](const Tensor& x) { return pool2d(x, wanted); });
+}
+
+// Only images keep the format of their operand, not volumes.
+template <size_t space>
+TensorMeta result_like(const TensorMeta& x, Sizes sizes) {
+  return space == 2 ? formatted_like(x, std::move(sizes)) : like(x, std::move(sizes));
+}
+
+template <size_t space, Handle& pool, Handle& backward>
+void add_average(Registry& ops, const char* schema, const char* backward_schema) {
+  ops.add(pool, {
+      .schema = schema,
+      .meta = [](MetaCall& m) -> Metas {
+        return result_like<space>(m.meta("self"), adaptive_sizes(m, m.meta("self"), space));
+      },
+      .lower = lower_average<space>,
+      .vjp = {{"self", [](Vjp& v) { return backward(v.grad(), v["self"]); }}},
+  });
+  ops.add(backward, {
+      .schema = backward_schema,
+      .meta = [](MetaCall& m) -> Metas {
+        require_pool_gradient(m, m.meta("grad_output"), m.meta("self"), space);
+        return result_like<space>(m.meta("self"), m.meta("self").sizes);
+      },
+      .lower = lower_average_backward<space>,
+      .vjp = {{"grad_output", [](Vjp& v) {
+        Tensor pooled = v["grad_output"];
+        return pool(v.grad(), Sizes(std::span<const SymInt>(pooled.sizes().end() - space, space)));
+      }}},
+  });
+}
+
+template <size_t space, Handle& pool, Handle& backward>
+void add_max(Registry& ops, const char* schema, const char* backward_schema) {
+  ops.add(pool, {
+      .schema = schema,
+      .meta = [](MetaCall& m) -> Metas {
+        TensorMeta out = result_like<space>(m.meta("self"), adaptive_sizes(m, m.meta("self"), space)), indices = out;
+        indices.dtype = DType::i64;
+        return {out, indices};
+      },
+      .lower = lower_max<space>,
+      .vjp = {{"self", [](Vjp& v) { return backward(v.grad(), v["self"], v.out(1)); }}},
+  });
+  ops.add(backward, {
+      .schema = backward_schema,
+      .meta = [](MetaCall& m) -> Metas {
+        const TensorMeta &grad = m.meta("grad_output"), &x = m.meta("self");
+        require_pool_gradient(m, grad, x, space);
+        require_pool_indices(m, grad.sizes);
+        return result_like<space>(x, x.sizes);
+      },
+      .lower = [](Lower& l) { lower_max_unpool(l, l["grad_output"], space); },
+      .vjp = {{"grad_output", [](Vjp& v) { return gather_pooled(v.grad(), v["indices"], space); }}},
+  });
 }
 
 }  // namespace
 
-void register_pool_adaptive(Registry& ops) {
-#define TENON_ADAPTIVE(n, space, average, average_backward, average_format, largest, largest_backward, max_format)    \
-  ops.add(average, {.schema = "_adaptive_avg_pool" n "(Tensor self, SymInt[" #space "] output_size) -> Tensor",       \
-                    .meta = [](MetaCall& m) -> Metas {                                                                \
-                      return average_format(m.meta(0), adaptive_sizes(m, m.meta(0), space));                          \
-                    },                                                                                                \
-                    .lower = [](Lower& l) { lower_average(l, space); },                                               \
-                    .vjp = {{"self", [](Vjp& v) { return average_backward(v.grad(), v["self"]); }}}});                     \
-  ops.add(average_backward, {.schema = "_adaptive_avg_pool" n "_backward(Tensor grad_output, Tensor self) -> Tensor", \
-                             .meta = [](MetaCall& m) -> Metas { return average_format(m.meta(1), m.meta(1).sizes); }, \
-                             .lower = [](Lower& l) { lower_average_backward(l, space); },                             \
-                             .vjp = {{"grad_output", [](Vjp& v) {                                                     \
-                               Tensor pooled = v["grad_output"];                                                      \
-                               return average(v.grad(), Sizes(std::span<const SymInt>(pooled.sizes().end() - space, space))); \
-                             }}}});                                                                                     \
-  ops.add(largest, {.schema = "adaptive_max_pool" n "(Tensor self, int[" #space "] output_size) -> (Tensor, Tensor)", \
-                    .meta = [](MetaCall& m) -> Metas {                                                                \
-                      TensorMeta out = max_format(m.meta(0), adaptive_sizes(m, m.meta(0), space)), indices = out;     \
-                      indices.dtype = DType::i64;                                                                     \
-                      return {BasicArg<TensorMeta>(out), BasicArg<TensorMeta>(indices)};                              \
-                    },                                                                                                \
-                    .lower = [](Lower& l) { lower_largest_adaptive(l, space); },                                      \
-                    .vjp = {{"self", [](Vjp& v) { return largest_backward(v.grad(), v["self"], v.out(1)); }}}});           \
-  ops.add(largest_backward,                                                                                           \
-          {.schema = "adaptive_max_pool" n "_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",    \
-           .meta = [](MetaCall& m) -> Metas { return max_format(m.meta(1), m.meta(1).sizes); },                       \
-           .lower = [](Lower& l) { lower_unpool(l, l["indices"], space); },                                                   \
-           .vjp = {{"grad_output", [](Vjp& v) { return picked(v.grad(), v["indices"], space); }}}})
-  TENON_ADAPTIVE("2d", 2, average2d, average2d_backward, formatted_like, max2d, max2d_backward, formatted_like);
-  TENON_ADAPTIVE("3d", 3, average3d, average3d_backward, like, max3d, max3d_backward, like);
-#undef TENON_ADAPTIVE
+void register_pooling_adaptive(Registry& ops) {
+  add_average<2, average2d, average2d_backward>(
+      ops, "_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
+      "_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor");
+  add_average<3, average3d, average3d_backward>(
+      ops, "_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor",
+      "_adaptive_avg_pool3d_backward(Tensor grad_output, Tensor self) -> Tensor");
+  add_max<2, max2d, max2d_backward>(
+      ops, "adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)",
+      "adaptive_max_pool2d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor");
+  add_max<3, max3d, max3d_backward>(
+      ops, "adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)",
+      "adaptive_max_pool3d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor");
   ops.add(adaptive_avg_pool2d, {
       .schema = "adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
       .kind = OpKind::composite,
@@ -179,12 +216,12 @@ void register_pool_adaptive(Registry& ops) {
   ops.add({
       .schema = "adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor",
       .kind = OpKind::composite,
-      .decompose = [](Build& b) { return in_one_dimension(b, adaptive_avg_pool2d, 1); },
+      .decompose = [](Build& b) { return one_dimension(b, adaptive_avg_pool2d, 1); },
   });
   ops.add({
       .schema = "adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)",
       .kind = OpKind::composite,
-      .decompose = [](Build& b) { return in_one_dimension(b, max2d, 2); },
+      .decompose = [](Build& b) { return one_dimension(b, max2d, 2); },
   });
 }
 

@@ -1,0 +1,9 @@
+// Distances between vectors along one dimension.
+#pragma once
+#include "tenon/rules/op_def.h"
+
+namespace tenon {
+
+extern Handle pairwise_distance;
+
+}  // namespace tenon

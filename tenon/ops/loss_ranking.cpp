@@ -1,0 +1,68 @@
+// Losses that compare pairs and triplets of samples by a margin.
+#include "tenon/ops/arithmetic.h"
+#include "tenon/ops/distance_functions.h"
+#include "tenon/ops/elementwise.h"
+#include "tenon/ops/logic.h"
+#include "tenon/ops/loss.h"
+#include "tenon/ops/reduce.h"
+#include "tenon/rules/registry.h"
+
+namespace tenon {
+
+static Tensor at_least_zero(const Tensor& x) { return clamp_min(x, 0); }
+
+void register_loss_ranking(Registry& ops) {
+  ops.add({
+      .schema = "hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose =
+          [](Build& b) {
+            Tensor x = b["self"], t = b["target"];
+            Tensor margin = where(ne(t, 1), at_least_zero(b.number("margin") - x), 0.0), own = where(ne(t, -1), x, 0.0);
+            return one(reduce_loss(margin + own, b));
+          },
+  });
+  ops.add({
+      .schema = "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> "
+                "Tensor",
+      .kind = OpKind::composite,
+      .decompose =
+          [](Build& b) {
+            Tensor behind = -b["target"] * (b["input1"] - b["input2"]) + b.number("margin");
+            return one(reduce_loss(at_least_zero(behind), b));
+          },
+  });
+  ops.add({
+      .schema = "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) "
+                "-> Tensor",
+      .kind = OpKind::composite,
+      .decompose =
+          [](Build& b) {
+            Tensor x = b["input1"], y = b["input2"], t = b["target"];
+            int64_t dim = t.rank() == 0 ? 0 : 1;
+            constexpr double eps = 1e-12;
+            Tensor sizes = sqrt((sum(x * x, dim) + eps) * (sum(y * y, dim) + eps));
+            Tensor cosine = sum(x * y, dim) / sizes;
+            Tensor loss = where(eq(t, 1), 1.0 - cosine, 0.0) +
+                          where(eq(t, -1), at_least_zero(cosine - b.number("margin")), 0.0);
+            return one(reduce_loss(loss, b));
+          },
+  });
+  ops.add({
+      .schema =
+          "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., float "
+          "eps=9.9999999999999995e-07, bool swap=False, int reduction=1) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose =
+          [](Build& b) {
+            auto distance = [&](const Tensor& x, const Tensor& y) -> Tensor {
+              return pairwise_distance(x, y, b.arg("p"), b.arg("eps"));
+            };
+            Tensor near = distance(b["anchor"], b["positive"]), far = distance(b["anchor"], b["negative"]);
+            if (b.flag("swap")) far = minimum(far, distance(b["positive"], b["negative"]));
+            return one(reduce_loss(at_least_zero(near - far + b.number("margin")), b));
+          },
+  });
+}
+
+}  // namespace tenon
