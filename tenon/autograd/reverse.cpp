@@ -1,7 +1,7 @@
 #include "tenon/autograd/reverse.h"
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/convert.h"
+#include "tenon/ops/conversion.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/view.h"

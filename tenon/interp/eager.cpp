@@ -6,7 +6,7 @@
 
 #include "tenon/interp/anchors.h"
 #include "tenon/interp/stage.h"
-#include "tenon/ops/convert.h"
+#include "tenon/ops/conversion.h"
 #include "tenon/rules/infer.h"
 #include "tenon/templates/parallel.h"
 

@@ -1,7 +1,7 @@
 #include "tenon/ops/batch_norm.h"
 
-#include "tenon/ops/convert.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/creation.h"
 #include "tenon/ops/norm.h"
 #include "tenon/ops/reduce.h"
 #include "tenon/rules/registry.h"

@@ -4,11 +4,13 @@
 #include <limits>
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/convert.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/creation.h"
+#include "tenon/ops/logical.h"
+#include "tenon/ops/ranges.h"
+#include "tenon/ops/sign.h"
 #include "tenon/ops/distance.h"
 #include "tenon/ops/linalg.h"
-#include "tenon/ops/logic.h"
 #include "tenon/ops/matmul.h"
 #include "tenon/ops/reduce.h"
 #include "tenon/rules/registry.h"

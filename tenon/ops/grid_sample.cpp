@@ -2,8 +2,12 @@
 #include <algorithm>
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/convert.h"
-#include "tenon/ops/elementwise.h"
+#include "tenon/ops/clamp.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/logical.h"
+#include "tenon/ops/rounding.h"
+#include "tenon/ops/sign.h"
+#include "tenon/ops/where.h"
 #include "tenon/ops/index.h"
 #include "tenon/rules/registry.h"
 #include "tenon/ops/view.h"

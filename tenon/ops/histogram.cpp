@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/ranges.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/elements.h"
 #include "tenon/ops/reduce.h"

@@ -1,7 +1,8 @@
 #include "tenon/ops/index.h"
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/creation.h"
+#include "tenon/ops/where.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/reduce.h"

@@ -1,7 +1,8 @@
 // Along one dimension, an index for whole slices: index_select, index_add, index_fill; and by position among all
 // elements: take, put.
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/creation.h"
+#include "tenon/ops/where.h"
 #include "tenon/ops/index.h"
 #include "tenon/ops/reduce.h"
 #include "tenon/rules/registry.h"

@@ -1,5 +1,5 @@
 // Tensors put together: cat, stack and their kin.
-#include "tenon/ops/create.h"
+#include "tenon/ops/creation.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/memory_format.h"
 #include "tenon/rules/registry.h"

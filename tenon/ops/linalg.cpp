@@ -4,9 +4,12 @@
 #include <limits>
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/convert.h"
-#include "tenon/ops/create.h"
-#include "tenon/ops/fill.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/creation.h"
+#include "tenon/ops/powers.h"
+#include "tenon/ops/sign.h"
+#include "tenon/ops/triangular.h"
+#include "tenon/ops/where.h"
 #include "tenon/rules/infer.h"
 #include "tenon/ops/matmul.h"
 #include "tenon/ops/reduce.h"

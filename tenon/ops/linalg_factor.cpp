@@ -1,7 +1,7 @@
 // LU and QR: factors, products of reflectors, and solving with them.
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/create.h"
-#include "tenon/ops/fill.h"
+#include "tenon/ops/creation.h"
+#include "tenon/ops/triangular.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/linalg.h"

@@ -1,7 +1,8 @@
 // Powers and exponentials of matrices, tables of powers, and tensors seen as matrices.
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/convert.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/creation.h"
+#include "tenon/ops/powers.h"
 #include "tenon/ops/linalg.h"
 #include "tenon/ops/matmul.h"
 #include "tenon/rules/registry.h"

@@ -3,10 +3,13 @@
 #include <limits>
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/convert.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/clamp.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/creation.h"
+#include "tenon/ops/powers.h"
+#include "tenon/ops/sign.h"
+#include "tenon/ops/where.h"
 #include "tenon/ops/distance.h"
-#include "tenon/ops/elementwise.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/linalg.h"
 #include "tenon/ops/matmul.h"

@@ -4,8 +4,9 @@
 
 #include "tenon/ops/activation.h"
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/convert.h"
-#include "tenon/ops/elementwise.h"
+#include "tenon/ops/powers.h"
+#include "tenon/ops/sign.h"
+#include "tenon/ops/where.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/reduce.h"

@@ -3,12 +3,14 @@
 #include <numbers>
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/convert.h"
-#include "tenon/ops/create.h"
-#include "tenon/ops/elementwise.h"
+#include "tenon/ops/clamp.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/logical.h"
+#include "tenon/ops/powers.h"
+#include "tenon/ops/sign.h"
+#include "tenon/ops/where.h"
 #include "tenon/ops/index.h"
 #include "tenon/rules/infer.h"
-#include "tenon/ops/logic.h"
 #include "tenon/ops/loss.h"
 #include "tenon/ops/reduce.h"
 #include "tenon/rules/registry.h"

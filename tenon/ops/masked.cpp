@@ -2,7 +2,8 @@
 #include <cstring>
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/creation.h"
+#include "tenon/ops/where.h"
 #include "tenon/ops/index.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/symbolic_shapes.h"

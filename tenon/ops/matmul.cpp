@@ -1,7 +1,6 @@
 #include "tenon/ops/matmul.h"
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/convert.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
 #include "tenon/ops/view.h"

@@ -1,5 +1,5 @@
 // Padding: constant, reflected, replicated, circular.
-#include "tenon/ops/convert.h"
+#include "tenon/ops/conversion.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/rules/memory_format.h"

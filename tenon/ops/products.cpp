@@ -3,8 +3,9 @@
 #include <map>
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/convert.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/creation.h"
+#include "tenon/ops/where.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/matmul.h"

@@ -2,8 +2,10 @@
 #include <algorithm>
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/convert.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/creation.h"
+#include "tenon/ops/logical.h"
+#include "tenon/ops/ranges.h"
 #include "tenon/ops/index.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/symbolic_shapes.h"

@@ -1,8 +1,8 @@
 // Recurrent cells and layers, as what they mean step by step. The number of steps must be a constant.
 #include "tenon/ops/activation.h"
 #include "tenon/ops/arithmetic.h"
+#include "tenon/ops/dropout.h"
 #include "tenon/ops/matmul.h"
-#include "tenon/ops/random.h"
 #include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/view.h"

@@ -3,11 +3,12 @@
 #include <algorithm>
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/convert.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/creation.h"
+#include "tenon/ops/logical.h"
+#include "tenon/ops/where.h"
 #include "tenon/ops/index.h"
 #include "tenon/rules/symbolic_shapes.h"
-#include "tenon/ops/logic.h"
 #include "tenon/rules/registry.h"
 #include "tenon/ops/view.h"
 

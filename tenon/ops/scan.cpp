@@ -4,10 +4,13 @@
 #include <limits>
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/convert.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/creation.h"
+#include "tenon/ops/logical.h"
+#include "tenon/ops/powers.h"
+#include "tenon/ops/sign.h"
+#include "tenon/ops/where.h"
 #include "tenon/ops/index.h"
-#include "tenon/ops/logic.h"
 #include "tenon/rules/registry.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/view.h"

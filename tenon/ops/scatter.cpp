@@ -1,6 +1,8 @@
 // Along one dimension, an index for every element: gather, scatter and their reductions.
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/creation.h"
+#include "tenon/ops/logical.h"
+#include "tenon/ops/where.h"
 #include "tenon/ops/index.h"
 #include "tenon/rules/infer.h"
 #include "tenon/ops/reduce.h"

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "tenon/ops/convert.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/creation.h"
 #include "tenon/ops/index.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/symbolic_shapes.h"

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/creation.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/reduce.h"

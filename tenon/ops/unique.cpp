@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "tenon/rules/symbolic_shapes.h"
-#include "tenon/ops/logic.h"
+#include "tenon/ops/comparison.h"
 #include "tenon/ops/elements.h"
 #include "tenon/ops/reduce.h"
 #include "tenon/rules/registry.h"

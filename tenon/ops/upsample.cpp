@@ -1,7 +1,7 @@
 // Images of another size: nearest, linear and cubic interpolation, and channels turned into space.
 #include <algorithm>
 
-#include "tenon/ops/convert.h"
+#include "tenon/ops/conversion.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/rules/memory_format.h"
 #include "tenon/rules/registry.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "tenon/ops/convert.h"
+#include "tenon/ops/conversion.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/rules/registry.h"
 

@@ -1,6 +1,8 @@
 // What follows from a view's index map: writing through it and its gradient; and the scatters these are spelled with.
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/creation.h"
+#include "tenon/ops/ranges.h"
+#include "tenon/ops/where.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/reduce.h"
 #include "tenon/ops/index.h"

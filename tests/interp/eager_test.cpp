@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/ranges.h"
 #include "tenon/ops/matmul.h"
 #include "tenon/ops/reduce.h"
 #include "tenon/rules/registry.h"

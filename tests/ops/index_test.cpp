@@ -3,7 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "tenon/interp/eager.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/creation.h"
+#include "tenon/ops/ranges.h"
 #include "tenon/rules/registry.h"
 #include "tenon/ops/view.h"
 #include "tenon/trace/trace.h"

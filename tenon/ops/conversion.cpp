@@ -1,6 +1,6 @@
-#include "tenon/ops/convert.h"
+#include "tenon/ops/conversion.h"
 
-#include "tenon/ops/create.h"
+#include "tenon/ops/creation.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/rules/registry.h"
@@ -14,6 +14,8 @@ Tensor to(const Tensor& x, DType dtype) { return x.dtype() == dtype ? x : Tensor
 
 namespace {
 
+using loop::Expr;
+
 Sizes copied_strides(const TensorMeta& x, const CallArg& format) {
   auto* f = format.get<MemoryFormat>();
   if (f && *f != MemoryFormat::preserve) return strides_in(*f, x.sizes);
@@ -22,7 +24,7 @@ Sizes copied_strides(const TensorMeta& x, const CallArg& format) {
   return pointwise_strides(x.sizes, std::span<const TensorMeta* const>(&operand, 1));
 }
 
-// aten::to and its kin: a copy where something changes or a copy is asked for, else the tensor itself.
+// aten::to and the like: a copy where something changes or a copy is asked for, else the tensor itself.
 Results converted(const Tensor& x, std::optional<DType> dtype, bool copy_wanted, const CallArg& format, const CallArg& device = {}) {
   bool changes = dtype && *dtype != x.dtype();
   if (auto* d = device.get<Device>()) changes = changes || d->type != x.meta().device.type;
@@ -33,7 +35,7 @@ Results converted(const Tensor& x, std::optional<DType> dtype, bool copy_wanted,
 
 }  // namespace
 
-void register_convert(Registry& ops) {
+void register_conversion(Registry& ops) {
   ops.add(clone, {
       .schema = "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
       .kind = OpKind::pointwise,
@@ -42,7 +44,7 @@ void register_convert(Registry& ops) {
         out.strides = copied_strides(m.meta("self"), m.arg("memory_format"));
         return out;
       },
-      .scalar = [](loop::Expr self) { return self; },
+      .scalar = [](Expr self) { return self; },
       .vjp = {{"self", [](Vjp& v) { return v.grad(); }}},
   });
   ops.add({
@@ -63,7 +65,7 @@ void register_convert(Registry& ops) {
         }
         return out;
       },
-      .scalar = [](loop::Expr self) { return self; },
+      .scalar = [](Expr self) { return self; },
       .vjp = {{"self", [](Vjp& v) { return v.grad(); }}},   // the driver converts back
       .promote = Promote::own,
   });
@@ -80,7 +82,7 @@ void register_convert(Registry& ops) {
         out.strides = copied_strides(m.meta("self"), {});
         return out;
       },
-      .scalar = [](loop::Expr /*self*/, loop::Expr src) { return src; },
+      .scalar = [](Expr /*self*/, Expr src) { return src; },
       .vjp = {{"self", [](Vjp& v) { return zeros_like(v.grad()); }},
               {"src", [](Vjp& v) { return v.grad(); }}},
       .promote = Promote::first,
@@ -88,7 +90,7 @@ void register_convert(Registry& ops) {
   ops.add(overlay, {   // a write hidden from autograd: the value is the new one, the gradient goes to the old one
       .schema = "tenon::overlay(Tensor old, Tensor data) -> Tensor",
       .kind = OpKind::pointwise,
-      .scalar = [](loop::Expr /*old*/, loop::Expr data) { return data; },
+      .scalar = [](Expr /*old*/, Expr data) { return data; },
       .to_torch = [](Build& b) { return copy(b["old"], b["data"]); },   // what is written has its gradients in it already
       .vjp = {{"old", [](Vjp& v) { return v.grad(); }}},
       .promote = Promote::first,
