@@ -100,111 +100,124 @@ CallResults each_pair(ArgsView& call, int64_t (*f)(int64_t, int64_t)) {
 
 void register_arithmetic(Registry& ops) {
   ops.add(add, {
-      .schema = "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-      .kind = OpKind::pointwise,
-      .traits = {.takes_numbers = true},
-      .scalar = scaled_sum,
-      .vjp = {{"self", [](Vjp& v) { return v.grad(); }},
-              {"other", [](Vjp& v) { return scaled(v.grad(), v, "alpha"); }}},
-      .promotes = "self, other",
-  });
+                   .schema = "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+                   .kind = OpKind::pointwise,
+                   .traits = {.takes_numbers = true},
+                   .scalar = scaled_sum,
+                   .vjp = {{"self", [](Vjp& v) { return v.grad(); }},
+                           {"other", [](Vjp& v) { return scaled(v.grad(), v, "alpha"); }}},
+                   .promotes = "self, other",
+               });
   ops.overload(add, {"add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"});
   ops.add(sub, {
-      .schema = "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-      .kind = OpKind::pointwise,
-      .traits = {.takes_numbers = true},
-      .meta = numeric_meta,
-      .scalar = [](const Scalars& x) { return x.number("alpha") == 1 ? x["self"] - x["other"] : x["self"] - x["other"] * x["alpha"]; },
-      .vjp = {{"self", [](Vjp& v) { return v.grad(); }},
-              {"other", [](Vjp& v) { return -scaled(v.grad(), v, "alpha"); }}},
-      .promotes = "self, other",
-  });
+                   .schema = "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+                   .kind = OpKind::pointwise,
+                   .traits = {.takes_numbers = true},
+                   .meta = numeric_meta,
+                   .scalar =
+                       [](const Scalars& x) {
+                         return x.number("alpha") == 1 ? x["self"] - x["other"] : x["self"] - x["other"] * x["alpha"];
+                       },
+                   .vjp = {{"self", [](Vjp& v) { return v.grad(); }},
+                           {"other", [](Vjp& v) { return -scaled(v.grad(), v, "alpha"); }}},
+                   .promotes = "self, other",
+               });
   ops.overload(sub, sub_scalar, "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor");
   ops.alias(sub, {"subtract.Tensor"});
   ops.alias(sub_scalar, {"subtract.Scalar"});
   ops.add(rsub_tensor, {
-      .schema = "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-      .kind = OpKind::pointwise,
-      .meta = numeric_meta,
-      .scalar = [](const Scalars& x) { return x.number("alpha") == 1 ? x["other"] - x["self"] : x["other"] - x["self"] * x["alpha"]; },
-      .vjp = {{"self", [](Vjp& v) { return -scaled(v.grad(), v, "alpha"); }},
-              {"other", [](Vjp& v) { return v.grad(); }}},
-      .promotes = "self, other",
-  });
+                           .schema = "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+                           .kind = OpKind::pointwise,
+                           .meta = numeric_meta,
+                           .scalar =
+                               [](const Scalars& x) {
+                                 return x.number("alpha") == 1 ? x["other"] - x["self"]
+                                                               : x["other"] - x["self"] * x["alpha"];
+                               },
+                           .vjp = {{"self", [](Vjp& v) { return -scaled(v.grad(), v, "alpha"); }},
+                                   {"other", [](Vjp& v) { return v.grad(); }}},
+                           .promotes = "self, other",
+                       });
   ops.overload(rsub_tensor, rsub, "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor");
   ops.add(mul, {
-      .schema = "mul.Tensor(Tensor self, Tensor other) -> Tensor",
-      .kind = OpKind::pointwise,
-      .traits = {.takes_numbers = true},
-      .scalar = product,
-      .vjp = {{"self", [](Vjp& v) { return mul(v.grad(), v.arg("other")); }},
-              {"other", [](Vjp& v) { return v.grad() * v["self"]; }}},
-  });
+                   .schema = "mul.Tensor(Tensor self, Tensor other) -> Tensor",
+                   .kind = OpKind::pointwise,
+                   .traits = {.takes_numbers = true},
+                   .scalar = product,
+                   .vjp = {{"self", [](Vjp& v) { return mul(v.grad(), v.arg("other")); }},
+                           {"other", [](Vjp& v) { return v.grad() * v["self"]; }}},
+               });
   ops.overload(mul, mul_scalar, "mul.Scalar(Tensor self, Scalar other) -> Tensor");
   ops.alias(mul, {"multiply.Tensor"});
   ops.alias(mul_scalar, {"multiply.Scalar"});
   ops.add(div, {
-      .schema = "div.Tensor(Tensor self, Tensor other) -> Tensor",
-      .kind = OpKind::pointwise,
-      .traits = {.takes_numbers = true},
-      .scalar = [](Expr self, Expr other) { return self / other; },
-      .vjp = {{"self", [](Vjp& v) { return div(v.grad(), v.arg("other")); }},
-              {"other", [](Vjp& v) { return -v.grad() * (v.out() / v["other"]); }}},
-      .promote = Promote::int_to_float,
-  });
+                   .schema = "div.Tensor(Tensor self, Tensor other) -> Tensor",
+                   .kind = OpKind::pointwise,
+                   .traits = {.takes_numbers = true},
+                   .scalar = [](Expr self, Expr other) { return self / other; },
+                   .vjp = {{"self", [](Vjp& v) { return div(v.grad(), v.arg("other")); }},
+                           {"other", [](Vjp& v) { return -v.grad() * (v.out() / v["other"]); }}},
+                   .promote = Promote::int_to_float,
+               });
   ops.overload(div, div_scalar, "div.Scalar(Tensor self, Scalar other) -> Tensor");
   ops.alias(div, {"divide.Tensor", "true_divide.Tensor"});
   ops.alias(div_scalar, {"divide.Scalar", "true_divide.Scalar"});
   ops.add(div_mode, {
-      .schema = "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
-      .kind = OpKind::pointwise,
-      .traits = {.takes_numbers = true},
-      .meta = rounded_division_meta,
-      .scalar = rounded_division,
-      .vjp = {{"self", [](Vjp& v) { return v.given("rounding_mode") ? zeros_like(v.grad()) : div(v.grad(), v.arg("other")); }},
-              {"other", [](Vjp& v) -> Tensor {
-                if (v.given("rounding_mode")) return zeros_like(v.grad());
-                return -v.grad() * (v.out() / v["other"]);
-              }}},
-      .promotes = "self, other",
-  });
-  ops.overload(div_mode, div_scalar_mode, "div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor");
+                        .schema = "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+                        .kind = OpKind::pointwise,
+                        .traits = {.takes_numbers = true},
+                        .meta = rounded_division_meta,
+                        .scalar = rounded_division,
+                        .vjp = {{"self",
+                                 [](Vjp& v) {
+                                   return v.given("rounding_mode") ? zeros_like(v.grad())
+                                                                   : div(v.grad(), v.arg("other"));
+                                 }},
+                                {"other",
+                                 [](Vjp& v) -> Tensor {
+                                   if (v.given("rounding_mode")) return zeros_like(v.grad());
+                                   return -v.grad() * (v.out() / v["other"]);
+                                 }}},
+                        .promotes = "self, other",
+                    });
+  ops.overload(div_mode, div_scalar_mode,
+               "div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor");
   ops.alias(div_mode, {"divide.Tensor_mode"});
   ops.alias(div_scalar_mode, {"divide.Scalar_mode"});
   ops.add(floor_divide, {
-      .schema = "floor_divide(Tensor self, Tensor other) -> Tensor",
-      .kind = OpKind::pointwise,
-      .meta = numeric_meta,
-      .scalar = [](Expr self, Expr other) { return call(loop::Fn::floor_div, self, other); },
-  });
+                            .schema = "floor_divide(Tensor self, Tensor other) -> Tensor",
+                            .kind = OpKind::pointwise,
+                            .meta = numeric_meta,
+                            .scalar = [](Expr self, Expr other) { return call(loop::Fn::floor_div, self, other); },
+                        });
   ops.overload(floor_divide, {"floor_divide.Scalar(Tensor self, Scalar other) -> Tensor"});
   ops.in_place(floor_divide, "floor_divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)");
   ops.add(remainder, {
-      .schema = "remainder.Tensor(Tensor self, Tensor other) -> Tensor",
-      .kind = OpKind::pointwise,
-      .meta = numeric_meta,
-      .scalar = [](Expr self, Expr other) { return call(loop::Fn::remainder, self, other); },
-      .vjp = {{"self", [](Vjp& v) { return v.grad(); }},
-              {"other", [](Vjp& v) { return rounded_quotient_gradient(v, "floor"); }}},
-  });
+                         .schema = "remainder.Tensor(Tensor self, Tensor other) -> Tensor",
+                         .kind = OpKind::pointwise,
+                         .meta = numeric_meta,
+                         .scalar = [](Expr self, Expr other) { return call(loop::Fn::remainder, self, other); },
+                         .vjp = {{"self", [](Vjp& v) { return v.grad(); }},
+                                 {"other", [](Vjp& v) { return rounded_quotient_gradient(v, "floor"); }}},
+                     });
   ops.overload(remainder, {"remainder.Scalar(Tensor self, Scalar other) -> Tensor",
                            "remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor"});
   ops.add(fmod, {
-      .schema = "fmod.Tensor(Tensor self, Tensor other) -> Tensor",
-      .kind = OpKind::pointwise,
-      .meta = numeric_meta,
-      .scalar = [](Expr self, Expr other) { return call(loop::Fn::fmod, self, other); },
-      .vjp = {{"self", [](Vjp& v) { return v.grad(); }},
-              {"other", [](Vjp& v) { return rounded_quotient_gradient(v, "trunc"); }}},
-  });
+                    .schema = "fmod.Tensor(Tensor self, Tensor other) -> Tensor",
+                    .kind = OpKind::pointwise,
+                    .meta = numeric_meta,
+                    .scalar = [](Expr self, Expr other) { return call(loop::Fn::fmod, self, other); },
+                    .vjp = {{"self", [](Vjp& v) { return v.grad(); }},
+                            {"other", [](Vjp& v) { return rounded_quotient_gradient(v, "trunc"); }}},
+                });
   ops.overload(fmod, {"fmod.Scalar(Tensor self, Scalar other) -> Tensor"});
   ops.add(neg, {
-      .schema = "neg(Tensor self) -> Tensor",
-      .kind = OpKind::pointwise,
-      .meta = numeric_meta,
-      .scalar = [](Expr self) { return -self; },
-      .vjp = {{"self", [](Vjp& v) { return -v.grad(); }}},
-  });
+                   .schema = "neg(Tensor self) -> Tensor",
+                   .kind = OpKind::pointwise,
+                   .meta = numeric_meta,
+                   .scalar = [](Expr self) { return -self; },
+                   .vjp = {{"self", [](Vjp& v) { return -v.grad(); }}},
+               });
   ops.alias(neg, {"negative"});
   ops.add({
       .schema = "positive(Tensor(a) self) -> Tensor(a)",
@@ -216,40 +229,45 @@ void register_arithmetic(Registry& ops) {
       },
   });
   ops.add(reciprocal, {
-      .schema = "reciprocal(Tensor self) -> Tensor",
-      .kind = OpKind::pointwise,
-      .scalar = [](Expr self) { return call(loop::Fn::reciprocal, self); },
-      .vjp = {{"self", [](Vjp& v) { return -v.grad() * v.out() * v.out(); }}},
-      .promote = Promote::int_to_float,
-  });
+                          .schema = "reciprocal(Tensor self) -> Tensor",
+                          .kind = OpKind::pointwise,
+                          .scalar = [](Expr self) { return call(loop::Fn::reciprocal, self); },
+                          .vjp = {{"self", [](Vjp& v) { return -v.grad() * v.out() * v.out(); }}},
+                          .promote = Promote::int_to_float,
+                      });
   ops.add(addcmul, {
-      .schema = "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-      .kind = OpKind::pointwise,
-      .meta = numeric_meta,
-      .scalar = [](Expr self, Expr tensor1, Expr tensor2, Expr value) { return self + value * tensor1 * tensor2; },
-      .vjp = {{"self", [](Vjp& v) { return v.grad(); }},
-              {"tensor1, tensor2", [](Vjp& v) -> Grads {
-                Tensor g = mul(v.grad(), v.arg("value"));
-                return {g * v["tensor2"], g * v["tensor1"]};
-              }}},
-      .promotes = "self, tensor1, tensor2",
-  });
+                       .schema = "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+                       .kind = OpKind::pointwise,
+                       .meta = numeric_meta,
+                       .scalar = [](Expr self, Expr tensor1, Expr tensor2,
+                                    Expr value) { return self + value * tensor1 * tensor2; },
+                       .vjp = {{"self", [](Vjp& v) { return v.grad(); }},
+                               {"tensor1, tensor2",
+                                [](Vjp& v) -> Grads {
+                                  Tensor g = mul(v.grad(), v.arg("value"));
+                                  return {g * v["tensor2"], g * v["tensor1"]};
+                                }}},
+                       .promotes = "self, tensor1, tensor2",
+                   });
   ops.add(addcdiv, {
-      .schema = "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-      .kind = OpKind::pointwise,
-      .meta = [](MetaCall& m) -> Metas {
-        m.require(is_floating(m.meta("tensor1").dtype) || is_floating(m.meta("tensor2").dtype), "expected a floating point tensor to divide, got ", m.meta("tensor1"),
-                  " and ", m.meta("tensor2"), "; use addcmul or convert one of them");
-        return pointwise_meta(m);
-      },
-      .scalar = [](Expr self, Expr tensor1, Expr tensor2, Expr value) { return self + value * tensor1 / tensor2; },
-      .vjp = {{"self", [](Vjp& v) { return v.grad(); }},
-              {"tensor1, tensor2", [](Vjp& v) -> Grads {
-                Tensor slope = mul(v.grad(), v.arg("value")) / v["tensor2"];
-                return {slope, -slope * (v["tensor1"] / v["tensor2"])};
-              }}},
-      .promotes = "self, tensor1, tensor2",
-  });
+                       .schema = "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+                       .kind = OpKind::pointwise,
+                       .meta = [](MetaCall& m) -> Metas {
+                         m.require(is_floating(m.meta("tensor1").dtype) || is_floating(m.meta("tensor2").dtype),
+                                   "expected a floating point tensor to divide, got ", m.meta("tensor1"), " and ",
+                                   m.meta("tensor2"), "; use addcmul or convert one of them");
+                         return pointwise_meta(m);
+                       },
+                       .scalar = [](Expr self, Expr tensor1, Expr tensor2,
+                                    Expr value) { return self + value * tensor1 / tensor2; },
+                       .vjp = {{"self", [](Vjp& v) { return v.grad(); }},
+                               {"tensor1, tensor2",
+                                [](Vjp& v) -> Grads {
+                                  Tensor slope = mul(v.grad(), v.arg("value")) / v["tensor2"];
+                                  return {slope, -slope * (v["tensor1"] / v["tensor2"])};
+                                }}},
+                       .promotes = "self, tensor1, tensor2",
+                   });
   ops.add({
       .schema = "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
       .kind = OpKind::pointwise,
@@ -260,15 +278,15 @@ void register_arithmetic(Registry& ops) {
       .promotes = "self, end",
   });
   ops.add(lerp, {
-      .schema = "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
-      .kind = OpKind::pointwise,
-      .meta = same_dtypes,
-      .scalar = interpolated,
-      .vjp = {{"self", [](Vjp& v) { return v.grad() * (1.0 - v["weight"]); }},
-              {"end", [](Vjp& v) { return v.grad() * v["weight"]; }},
-              {"weight", [](Vjp& v) { return v.grad() * (v["end"] - v["self"]); }}},
-      .promote = Promote::first,
-  });
+                    .schema = "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
+                    .kind = OpKind::pointwise,
+                    .meta = same_dtypes,
+                    .scalar = interpolated,
+                    .vjp = {{"self", [](Vjp& v) { return v.grad() * (1.0 - v["weight"]); }},
+                            {"end", [](Vjp& v) { return v.grad() * v["weight"]; }},
+                            {"weight", [](Vjp& v) { return v.grad() * (v["end"] - v["self"]); }}},
+                    .promote = Promote::first,
+                });
   ops.add({
       .schema = "gcd(Tensor self, Tensor other) -> Tensor",
       .meta = integral_meta,

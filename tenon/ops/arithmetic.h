@@ -5,7 +5,8 @@
 
 namespace tenon {
 
-extern Handle add, sub, rsub, mul, div, div_mode, floor_divide, remainder, fmod, neg, reciprocal, addcmul, addcdiv, lerp;
+extern Handle add, sub, rsub, mul, div, div_mode, floor_divide, remainder, fmod, neg, reciprocal, addcmul, addcdiv,
+    lerp;
 
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
 inline Tensor operator+(const Tensor& a, double b) { return add(a, b); }

@@ -18,7 +18,9 @@ struct Spacing {
 };
 
 // from .. from + the rest, counted from the end where negative
-Tensor part(const Tensor& x, int64_t dim, int64_t from, SymInt size) { return narrow(x, dim, from < 0 ? SymInt(from) + x.size(dim) : SymInt(from), size); }
+Tensor part(const Tensor& x, int64_t dim, int64_t from, SymInt size) {
+  return narrow(x, dim, from < 0 ? SymInt(from) + x.size(dim) : SymInt(from), size);
+}
 
 Tensor even(const Tensor& x, int64_t dim, double h, int64_t order) {
   SymInt n = x.size(dim);
@@ -38,7 +40,7 @@ Tensor uneven(const Tensor& x, int64_t dim, const Tensor& places, int64_t order)
   SymInt n = x.size(dim);
   Sizes shape(x.rank(), SymInt(1));
   shape[static_cast<size_t>(dim)] = n - 1;
-  Tensor gaps = reshape(Tensor(slice(places, 0, 1)) - Tensor(slice(places, 0, 0, -1)), shape);
+  Tensor gaps = reshape(slice(places, 0, 1) - slice(places, 0, 0, -1), shape);
   auto at = [&](int64_t i) { return part(x, dim, i, 1); };
   auto gap = [&](int64_t i) { return part(gaps, dim, i, 1); };
   Tensor first = (at(1) - at(0)) / gap(0), last = (at(-1) - at(-2)) / gap(-1);
@@ -52,7 +54,8 @@ Tensor uneven(const Tensor& x, int64_t dim, const Tensor& places, int64_t order)
   }
   if (n == SymInt(2)) return cat(std::vector<Tensor>{first, last}, dim);
   Tensor d = part(gaps, dim, 0, n - 2), e = part(gaps, dim, 1, n - 2), both = d + e;
-  Tensor middle = part(x, dim, 1, n - 2) * ((e - d) / (d * e)) - part(x, dim, 0, n - 2) * (e / (d * both)) + part(x, dim, 2, n - 2) * (d / (e * both));
+  Tensor middle = part(x, dim, 1, n - 2) * ((e - d) / (d * e)) - part(x, dim, 0, n - 2) * (e / (d * both)) +
+                  part(x, dim, 2, n - 2) * (d / (e * both));
   return cat(std::vector<Tensor>{first, middle, last}, dim);
 }
 
@@ -76,17 +79,19 @@ std::vector<int64_t> dims_of(const ArgsView& b) {
 Results slopes(Build& b, const std::vector<int64_t>& dims, const std::vector<Spacing>& spacing) {
   int64_t order = b.constant("edge_order");
   b.require(order == 1 || order == 2, "edge_order: expected 1 or 2, got ", order);
-  b.require(spacing.size() == dims.size(), "spacing: expected one for each of ", dims.size(), " dimensions, got ", spacing.size());
+  b.require(spacing.size() == dims.size(), "spacing: expected one for each of ", dims.size(), " dimensions, got ",
+            spacing.size());
   std::vector<Tensor> out;
   Tensor self = b["self"], x = self.rank() && !is_floating(self.dtype()) ? to(self, DType::f32) : self;
   for (size_t i = 0; i < dims.size(); ++i) {
     if (x.rank() == 0) break;
     SymInt n = x.size(dims[i]);
-    b.require(!n.is_int() || n.as_int() > order, "expected at least ", order + 1, " elements along dimension ", dims[i], ", got ", self.meta());
+    b.require(!n.is_int() || n.as_int() > order, "expected at least ", order + 1, " elements along dimension ", dims[i],
+              ", got ", self.meta());
     Tensor places = spacing[i].places;
     if (places)
-      b.require(places.rank() == 1 && (places.size(0) == n || !n.is_int() || !places.size(0).is_int()), "spacing: expected a place for each of ", n,
-                " samples, got ", places.meta());
+      b.require(places.rank() == 1 && (places.size(0) == n || !n.is_int() || !places.size(0).is_int()),
+                "spacing: expected a place for each of ", n, " samples, got ", places.meta());
     out.push_back(places ? uneven(x, dims[i], places, order) : even(x, dims[i], spacing[i].step, order));
   }
   return many(out);
@@ -142,7 +147,8 @@ Tensor widths(const ArgsView& b, const Tensor& x, const Tensor& y, int64_t dim) 
 }
 
 void require_numbers(const ArgsView& b, const Tensor& y) {
-  b.require(y.dtype() != DType::boolean && y.rank() > 0, "expected a tensor of numbers with dimensions, got ", y.meta());
+  b.require(y.dtype() != DType::boolean && y.rank() > 0, "expected a tensor of numbers with dimensions, got ",
+            y.meta());
 }
 
 Results nothing_along(const Tensor& y, int64_t dim) {
@@ -183,10 +189,11 @@ void register_calculus(Registry& ops) {
   ops.add({
       .schema = "gradient.array(Tensor self, *, int[] dim, int edge_order=1) -> Tensor[]",
       .kind = OpKind::composite,
-      .decompose = [](Build& b) {
-        std::vector<int64_t> dims = dims_of(b);
-        return slopes(b, dims, std::vector<Spacing>(dims.size()));
-      },
+      .decompose =
+          [](Build& b) {
+            std::vector<int64_t> dims = dims_of(b);
+            return slopes(b, dims, std::vector<Spacing>(dims.size()));
+          },
   });
 
   ops.add({

@@ -45,46 +45,49 @@ Grads gradients_between(const Tensor& g, const Tensor& x, const Tensor& low, con
 
 void register_clamp(Registry& ops) {
   ops.add(clamp, {
-      .schema = "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
-      .kind = OpKind::pointwise,
-      .meta = clamp_meta,
-      .scalar = clamped,
-      .vjp = {{"self", [](Vjp& v) {  // the bounds themselves are outside
-        Tensor x = v["self"], inside;
-        if (v.given("min")) inside = gt(x, v.arg("min"));
-        if (v.given("max")) {
-          Tensor below = lt(x, v.arg("max"));
-          inside = inside ? Tensor(logical_and(inside, below)) : below;
-        }
-        return where(inside, v.grad(), 0.0);
-      }}},
-  });
+                     .schema = "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+                     .kind = OpKind::pointwise,
+                     .meta = clamp_meta,
+                     .scalar = clamped,
+                     .vjp = {{"self",
+                              [](Vjp& v) {  // the bounds themselves are outside
+                                Tensor x = v["self"], inside;
+                                if (v.given("min")) inside = gt(x, v.arg("min"));
+                                if (v.given("max")) {
+                                  Tensor below = lt(x, v.arg("max"));
+                                  inside = inside ? Tensor(logical_and(inside, below)) : below;
+                                }
+                                return where(inside, v.grad(), 0.0);
+                              }}},
+                 });
   ops.add(clamp_tensor, {
-      .schema = "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
-      .kind = OpKind::pointwise,
-      .meta = clamp_meta,
-      .scalar = clamped,
-      .vjp = {{"self, min, max", [](Vjp& v) -> Grads {
-        if (v.given("min") && v.given("max")) return gradients_between(v.grad(), v["self"], v["min"], v["max"]);
-        if (v.given("min")) return tied_gradients(v.grad(), v["self"], v["min"], true);
-        Grads of = tied_gradients(v.grad(), v["self"], v["max"], false);
-        return {of[0], none, of[1]};
-      }}},
-  });
+                            .schema = "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+                            .kind = OpKind::pointwise,
+                            .meta = clamp_meta,
+                            .scalar = clamped,
+                            .vjp = {{"self, min, max",
+                                     [](Vjp& v) -> Grads {
+                                       if (v.given("min") && v.given("max"))
+                                         return gradients_between(v.grad(), v["self"], v["min"], v["max"]);
+                                       if (v.given("min")) return tied_gradients(v.grad(), v["self"], v["min"], true);
+                                       Grads of = tied_gradients(v.grad(), v["self"], v["max"], false);
+                                       return {of[0], none, of[1]};
+                                     }}},
+                        });
   ops.alias(clamp, {"clip"});
   ops.alias(clamp_tensor, {"clip.Tensor"});
   ops.add(clamp_min, {
-      .schema = "clamp_min(Tensor self, Scalar min) -> Tensor",
-      .kind = OpKind::pointwise,
-      .scalar = larger_of,
-      .vjp = {{"self", [](Vjp& v) { return where(gt(v["self"], v.arg("min")), v.grad(), 0.0); }}},
-  });
+                         .schema = "clamp_min(Tensor self, Scalar min) -> Tensor",
+                         .kind = OpKind::pointwise,
+                         .scalar = larger_of,
+                         .vjp = {{"self", [](Vjp& v) { return where(gt(v["self"], v.arg("min")), v.grad(), 0.0); }}},
+                     });
   ops.add(clamp_max, {
-      .schema = "clamp_max(Tensor self, Scalar max) -> Tensor",
-      .kind = OpKind::pointwise,
-      .scalar = smaller_of,
-      .vjp = {{"self", [](Vjp& v) { return where(lt(v["self"], v.arg("max")), v.grad(), 0.0); }}},
-  });
+                         .schema = "clamp_max(Tensor self, Scalar max) -> Tensor",
+                         .kind = OpKind::pointwise,
+                         .scalar = smaller_of,
+                         .vjp = {{"self", [](Vjp& v) { return where(lt(v["self"], v.arg("max")), v.grad(), 0.0); }}},
+                     });
   ops.add({
       .schema = "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
       .kind = OpKind::pointwise,

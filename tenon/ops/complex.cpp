@@ -30,7 +30,8 @@ void register_complex(Registry& ops) {
   ops.add({
       .schema = "angle(Tensor self) -> Tensor",
       .kind = OpKind::pointwise,
-      .scalar = [](Expr self) { return loop::select(loop::is_nan(self), self, loop::select(self < 0.0, M_PI, self * 0.0)); },
+      .scalar =
+          [](Expr self) { return loop::select(loop::is_nan(self), self, loop::select(self < 0.0, M_PI, self * 0.0)); },
       .vjp = {{"self", [](Vjp& v) { return zeros_like(v.grad()); }}},
       .promote = Promote::int_to_float,
   });

@@ -54,7 +54,8 @@ Metas new_like_meta(MetaCall& m) { return new_meta(m); }
 
 Sizes checked_strides(const ArgsView& m) {
   Sizes strides = m.ints("stride");
-  m.require(strides.size() == m.ints("size").size(), "stride: expected one number per dimension of ", m.ints("size"), ", got ", strides);
+  m.require(strides.size() == m.ints("size").size(), "stride: expected one number per dimension of ", m.ints("size"),
+            ", got ", strides);
   return strides;
 }
 
@@ -78,22 +79,25 @@ void lower_eye(Lower& l) {
 
 void register_creation(Registry& ops) {
   ops.add(full, {
-      .schema = "full(SymInt[] size, Scalar fill_value, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return factory_meta(m, m.ints("size"), number_dtype(m.arg("fill_value"))); },
-      .lower = lower_full,
-  });
+                    .schema = "full(SymInt[] size, Scalar fill_value, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
+                    .meta = [](MetaCall& m) -> Metas {
+                      return factory_meta(m, m.ints("size"), number_dtype(m.arg("fill_value")));
+                    },
+                    .lower = lower_full,
+                });
   ops.add({
       .schema = "zeros(SymInt[] size, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
       .meta = sized_meta,
       .lower = lower_zeros,
   });
   ops.add(ones, {
-      .schema = "ones(SymInt[] size, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
-      .meta = sized_meta,
-      .lower = lower_ones,
-  });
+                    .schema = "ones(SymInt[] size, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
+                    .meta = sized_meta,
+                    .lower = lower_ones,
+                });
   ops.add({
-      .schema = "empty.memory_format(SymInt[] size, *, " TENON_TENSOR_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor",
+      .schema =
+          "empty.memory_format(SymInt[] size, *, " TENON_TENSOR_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
         TensorMeta out = factory_meta(m, m.ints("size"), DType::f32);
         if (auto* f = m.arg("memory_format").get<MemoryFormat>()) out.strides = strides_in(*f, out.sizes);
@@ -102,40 +106,44 @@ void register_creation(Registry& ops) {
       .lower = lower_empty,
   });
   ops.add(scalar_tensor, {
-      .schema = "scalar_tensor(Scalar s, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return factory_meta(m, {}, DType::f32); },
-      .lower = [](Lower& l) { lower_number(l, "s"); },
-  });
+                             .schema = "scalar_tensor(Scalar s, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
+                             .meta = [](MetaCall& m) -> Metas { return factory_meta(m, {}, DType::f32); },
+                             .lower = [](Lower& l) { lower_number(l, "s"); },
+                         });
   ops.add(full_like, {
-      .schema = "full_like(Tensor self, Scalar fill_value, *, " TENON_TENSOR_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor",
-      .meta = like_meta,
-      .lower = lower_full,
-      .vjp = no_gradient(),
-  });
+                         .schema = "full_like(Tensor self, Scalar fill_value, *, " TENON_TENSOR_OPTIONS
+                                   ", MemoryFormat? memory_format=None) -> Tensor",
+                         .meta = like_meta,
+                         .lower = lower_full,
+                         .vjp = no_gradient(),
+                     });
   ops.add(zeros_like, {
-      .schema = "zeros_like(Tensor self, *, " TENON_TENSOR_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor",
-      .meta = like_meta,
-      .lower = lower_zeros,
-      .vjp = no_gradient(),
-  });
+                          .schema = "zeros_like(Tensor self, *, " TENON_TENSOR_OPTIONS
+                                    ", MemoryFormat? memory_format=None) -> Tensor",
+                          .meta = like_meta,
+                          .lower = lower_zeros,
+                          .vjp = no_gradient(),
+                      });
   ops.add(ones_like, {
-      .schema = "ones_like(Tensor self, *, " TENON_TENSOR_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor",
-      .meta = like_meta,
-      .lower = lower_ones,
-      .vjp = no_gradient(),
-  });
+                         .schema = "ones_like(Tensor self, *, " TENON_TENSOR_OPTIONS
+                                   ", MemoryFormat? memory_format=None) -> Tensor",
+                         .meta = like_meta,
+                         .lower = lower_ones,
+                         .vjp = no_gradient(),
+                     });
   ops.add(empty_like, {
-      .schema = "empty_like(Tensor self, *, " TENON_TENSOR_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor",
-      .meta = like_meta,
-      .lower = lower_empty,
-      .vjp = no_gradient(),
-  });
+                          .schema = "empty_like(Tensor self, *, " TENON_TENSOR_OPTIONS
+                                    ", MemoryFormat? memory_format=None) -> Tensor",
+                          .meta = like_meta,
+                          .lower = lower_empty,
+                          .vjp = no_gradient(),
+                      });
   ops.add(new_zeros, {
-      .schema = "new_zeros(Tensor self, SymInt[] size, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
-      .meta = new_like_meta,
-      .lower = lower_zeros,
-      .vjp = no_gradient(),
-  });
+                         .schema = "new_zeros(Tensor self, SymInt[] size, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
+                         .meta = new_like_meta,
+                         .lower = lower_zeros,
+                         .vjp = no_gradient(),
+                     });
   ops.add({
       .schema = "new_ones(Tensor self, SymInt[] size, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
       .meta = new_like_meta,
@@ -149,11 +157,12 @@ void register_creation(Registry& ops) {
       .vjp = no_gradient(),
   });
   ops.add(new_full, {
-      .schema = "new_full(Tensor self, SymInt[] size, Scalar fill_value, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
-      .meta = new_like_meta,
-      .lower = lower_full,
-      .vjp = no_gradient(),
-  });
+                        .schema = "new_full(Tensor self, SymInt[] size, Scalar fill_value, *, " TENON_TENSOR_OPTIONS
+                                  ") -> Tensor",
+                        .meta = new_like_meta,
+                        .lower = lower_full,
+                        .vjp = no_gradient(),
+                    });
   ops.add({
       .schema = "new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
@@ -178,7 +187,8 @@ void register_creation(Registry& ops) {
       .meta = [](MetaCall& m) -> Metas {
         TensorMeta out = factory_meta(m, m.ints("size"), DType::f32);
         Sizes order = m.ints("physical_layout");
-        m.require(order.size() == out.rank(), "physical_layout: expected every dimension of ", out.sizes, " once, got ", order);
+        m.require(order.size() == out.rank(), "physical_layout: expected every dimension of ", out.sizes, " once, got ",
+                  order);
         SymInt step = 1;
         std::vector<bool> seen(out.rank());
         for (size_t k = order.size(); k-- > 0;) {
@@ -194,14 +204,18 @@ void register_creation(Registry& ops) {
   });
   ops.add({
       .schema = "eye(SymInt n, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return factory_meta(m, {m.integer("n"), m.integer("n")}, DType::f32); },
+      .meta = [](MetaCall& m) -> Metas {
+        return factory_meta(m, {m.integer("n"), m.integer("n")}, DType::f32);
+      },
       .lower = lower_eye,
   });
   ops.add(eye, {
-      .schema = "eye.m(SymInt n, SymInt m, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
-      .meta = [](MetaCall& m) -> Metas { return factory_meta(m, {m.integer("n"), m.integer("m")}, DType::f32); },
-      .lower = lower_eye,
-  });
+                   .schema = "eye.m(SymInt n, SymInt m, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
+                   .meta = [](MetaCall& m) -> Metas {
+                     return factory_meta(m, {m.integer("n"), m.integer("m")}, DType::f32);
+                   },
+                   .lower = lower_eye,
+               });
 }
 
 }  // namespace tenon

@@ -16,7 +16,9 @@ static Handle native_dropout_backward;
 
 namespace {
 
-void check_probability(const ArgsView& b, double p) { b.require(p >= 0 && p <= 1, "p: expected a number between 0 and 1, got ", p); }
+void check_probability(const ArgsView& b, double p) {
+  b.require(p >= 0 && p <= 1, "p: expected a number between 0 and 1, got ", p);
+}
 
 // 1 with probability `keep`, else 0: for each element, or for each channel.
 Tensor mask(const Tensor& x, bool channels, double keep) {
@@ -44,44 +46,53 @@ Results dropped(Build& b, bool channels, bool self_normalizing) {
 }  // namespace
 
 void register_dropout(Registry& ops) {
-  ops.add(native_dropout, {
-      .schema = "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
-      .kind = OpKind::composite,
-      .traits = {.random = true},
-      .decompose = [](Build& b) -> Results {
-        Tensor x = b["input"];
-        double p = b.number("p");
-        check_probability(b, p);
-        b.require(is_floating(x.dtype()), "expected a floating point tensor, got ", x.meta());
-        bool train = !b.given("train") || b.flag("train");
-        if (x.numel() == SymInt(0) || !train) return {{CallArg(Tensor(clone(x))), CallArg(Tensor(ones_like(x, kw("dtype", DType::boolean))))}};
-        Tensor mask = lt(uniform_like(x), 1 - p);
-        return {{CallArg(mul(x, mask) * (p == 1 ? 0 : 1 / (1 - p))), CallArg(mask)}};
-      },
-      .vjp = {{"input", [](Vjp& v) {
-        bool train = !v.given("train") || v.flag("train");
-        double p = v.number("p");
-        return native_dropout_backward(v.grad(), v.out(1), !train ? 1 : p == 1 ? 0 : 1 / (1 - p));
-      }}},
-  });
-  ops.add(native_dropout_backward, {
-      .schema = "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
-      .kind = OpKind::pointwise,
-      .scalar = [](const Scalars& x) { return x["grad_output"] * cast(x["mask"], x["grad_output"].type()) * x.number("scale"); },
-      .vjp = {{"grad_output", [](Vjp& v) { return native_dropout_backward(v.grad(), v["mask"], v.arg("scale")); }}},
-      .promote = Promote::int_to_float,
-      .promotes = "grad_output",
-  });
+  ops.add(native_dropout,
+          {
+              .schema = "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
+              .kind = OpKind::composite,
+              .traits = {.random = true},
+              .decompose = [](Build& b) -> Results {
+                Tensor x = b["input"];
+                double p = b.number("p");
+                check_probability(b, p);
+                b.require(is_floating(x.dtype()), "expected a floating point tensor, got ", x.meta());
+                bool train = !b.given("train") || b.flag("train");
+                if (x.numel() == SymInt(0) || !train)
+                  return {{CallArg(Tensor(clone(x))), CallArg(Tensor(ones_like(x, kw("dtype", DType::boolean))))}};
+                Tensor mask = lt(uniform_like(x), 1 - p);
+                return {{CallArg(mul(x, mask) * (p == 1 ? 0 : 1 / (1 - p))), CallArg(mask)}};
+              },
+              .vjp = {{"input",
+                       [](Vjp& v) {
+                         bool train = !v.given("train") || v.flag("train");
+                         double p = v.number("p");
+                         return native_dropout_backward(v.grad(), v.out(1), !train ? 1 : p == 1 ? 0 : 1 / (1 - p));
+                       }}},
+          });
+  ops.add(
+      native_dropout_backward,
+      {
+          .schema = "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
+          .kind = OpKind::pointwise,
+          .scalar =
+              [](const Scalars& x) {
+                return x["grad_output"] * cast(x["mask"], x["grad_output"].type()) * x.number("scale");
+              },
+          .vjp = {{"grad_output", [](Vjp& v) { return native_dropout_backward(v.grad(), v["mask"], v.arg("scale")); }}},
+          .promote = Promote::int_to_float,
+          .promotes = "grad_output",
+      });
   ops.add(dropout, {
-      .schema = "dropout(Tensor input, float p, bool train) -> Tensor",
-      .kind = OpKind::composite,
-      .traits = {.random = true, .may_alias = true},
-      .decompose = [](Build& b) -> Results {
-        check_probability(b, b.number("p"));
-        if (b.number("p") == 0 || !b.flag("train") || b["input"].numel() == SymInt(0)) return one(b["input"]);
-        return one(native_dropout(b["input"], b.arg("p"), true)[0]);
-      },
-  });
+                       .schema = "dropout(Tensor input, float p, bool train) -> Tensor",
+                       .kind = OpKind::composite,
+                       .traits = {.random = true, .may_alias = true},
+                       .decompose = [](Build& b) -> Results {
+                         check_probability(b, b.number("p"));
+                         if (b.number("p") == 0 || !b.flag("train") || b["input"].numel() == SymInt(0))
+                           return one(b["input"]);
+                         return one(native_dropout(b["input"], b.arg("p"), true)[0]);
+                       },
+                   });
   ops.add({
       .schema = "feature_dropout(Tensor input, float p, bool train) -> Tensor",
       .kind = OpKind::composite,

@@ -54,14 +54,15 @@ CallResults mantissa_and_exponent(ArgsView& call) {
 }  // namespace
 
 // A function of loop:: by its own name; g, x and y are the gradient, the argument and the result.
-#define TENON_FUNCTION(handle, derivative)                                                       \
-  ops.add(handle, {.schema = #handle "(Tensor self) -> Tensor",                                  \
-                   .kind = OpKind::pointwise,                                                    \
-                   .scalar = [](Expr self) { return call(loop::Fn::handle, self); },             \
-                   .vjp = {{"self", [](Vjp& v) -> Tensor {                                       \
-                     [[maybe_unused]] Tensor g = v.grad(), x = v["self"], y = v.out();           \
-                     return derivative;                                                          \
-                   }}},                                                                          \
+#define TENON_FUNCTION(handle, derivative)                                                      \
+  ops.add(handle, {.schema = #handle "(Tensor self) -> Tensor",                                 \
+                   .kind = OpKind::pointwise,                                                   \
+                   .scalar = [](Expr self) { return call(loop::Fn::handle, self); },            \
+                   .vjp = {{"self",                                                             \
+                            [](Vjp& v) -> Tensor {                                              \
+                              [[maybe_unused]] Tensor g = v.grad(), x = v["self"], y = v.out(); \
+                              return derivative;                                                \
+                            }}},                                                                \
                    .promote = Promote::int_to_float})
 
 void register_powers(Registry& ops) {
@@ -79,68 +80,73 @@ void register_powers(Registry& ops) {
   ops.alias(log1p, {"special_log1p"});
 
   ops.add(square, {
-      .schema = "square(Tensor self) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return pow_scalar(b["self"], 2); },
-  });
+                      .schema = "square(Tensor self) -> Tensor",
+                      .kind = OpKind::composite,
+                      .decompose = [](Build& b) { return pow_scalar(b["self"], 2); },
+                  });
   ops.add(pow_scalar, {
-      .schema = "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
-      .kind = OpKind::pointwise,
-      .scalar = [](const Scalars& s) -> Expr {
-        Expr x = s["self"];
-        double p = s.number("exponent");
-        if (p == 2) return x * x;
-        if (p == 3) return x * x * x;
-        if (p == 0.5 && x.type() != loop::Compute::i64) return loop::sqrt(x);
-        if (p == -0.5) return loop::rsqrt(x);
-        if (p == -1 && x.type() != loop::Compute::i64) return call(loop::Fn::reciprocal, x);
-        return pow(x, s["exponent"]);
-      },
-      .vjp = {{"self", [](Vjp& v) -> Tensor {  // p * x^(p-1), and 0 where p is 0
-        double p = v.number("exponent");
-        if (p == 0) return zeros_like(v.grad());
-        return v.grad() * (pow_scalar(v["self"], p - 1) * p);
-      }}},
-  });
+                          .schema = "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+                          .kind = OpKind::pointwise,
+                          .scalar = [](const Scalars& s) -> Expr {
+                            Expr x = s["self"];
+                            double p = s.number("exponent");
+                            if (p == 2) return x * x;
+                            if (p == 3) return x * x * x;
+                            if (p == 0.5 && x.type() != loop::Compute::i64) return loop::sqrt(x);
+                            if (p == -0.5) return loop::rsqrt(x);
+                            if (p == -1 && x.type() != loop::Compute::i64) return call(loop::Fn::reciprocal, x);
+                            return pow(x, s["exponent"]);
+                          },
+                          .vjp = {{"self",
+                                   [](Vjp& v) -> Tensor {  // p * x^(p-1), and 0 where p is 0
+                                     double p = v.number("exponent");
+                                     if (p == 0) return zeros_like(v.grad());
+                                     return v.grad() * (pow_scalar(v["self"], p - 1) * p);
+                                   }}},
+                      });
   ops.add(pow_tensor, {
-      .schema = "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
-      .kind = OpKind::pointwise,
-      .scalar = [](Expr self, Expr exponent) { return pow(self, exponent); },
-      .vjp = {{"self", [](Vjp& v) {
-                 Tensor x = v["self"], p = v["exponent"];
-                 return where(eq(p, 0.0), 0.0, v.grad() * (p * pow_tensor(x, p - 1.0)));
-               }},
-              {"exponent", [](Vjp& v) {
-                 Tensor x = v["self"], p = v["exponent"];
-                 return where(logical_and(eq(x, 0.0), ge(p, 0.0)), 0.0, v.grad() * (v.out() * log(x)));
-               }}},
-  });
+                          .schema = "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+                          .kind = OpKind::pointwise,
+                          .scalar = [](Expr self, Expr exponent) { return pow(self, exponent); },
+                          .vjp = {{"self",
+                                   [](Vjp& v) {
+                                     Tensor x = v["self"], p = v["exponent"];
+                                     return where(eq(p, 0.0), 0.0, v.grad() * (p * pow_tensor(x, p - 1.0)));
+                                   }},
+                                  {"exponent",
+                                   [](Vjp& v) {
+                                     Tensor x = v["self"], p = v["exponent"];
+                                     return where(logical_and(eq(x, 0.0), ge(p, 0.0)), 0.0,
+                                                  v.grad() * (v.out() * log(x)));
+                                   }}},
+                      });
   ops.add(pow_base, {
-      .schema = "pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
-      .kind = OpKind::pointwise,
-      .scalar = [](Expr self, Expr exponent) { return pow(self, exponent); },
-      .vjp = {{"exponent", [](Vjp& v) -> Tensor {
-        double base = v.number("self");
-        Tensor slope = v.grad() * (v.out() * std::log(base));
-        return base == 0 ? Tensor(where(ge(v["exponent"], 0.0), 0.0, slope)) : slope;
-      }}},
-  });
+                        .schema = "pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
+                        .kind = OpKind::pointwise,
+                        .scalar = [](Expr self, Expr exponent) { return pow(self, exponent); },
+                        .vjp = {{"exponent",
+                                 [](Vjp& v) -> Tensor {
+                                   double base = v.number("self");
+                                   Tensor slope = v.grad() * (v.out() * std::log(base));
+                                   return base == 0 ? Tensor(where(ge(v["exponent"], 0.0), 0.0, slope)) : slope;
+                                 }}},
+                    });
   ops.in_place(pow_scalar, "pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)");
   ops.in_place(pow_tensor, "pow_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)");
   ops.add(float_power, {
-      .schema = "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = power_in_double,
-  });
+                           .schema = "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+                           .kind = OpKind::composite,
+                           .decompose = power_in_double,
+                       });
   ops.overload(float_power, float_power_scalar, "float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor");
   ops.overload(float_power, {"float_power.Scalar(Scalar self, Tensor exponent) -> Tensor"});
   ops.in_place(float_power, "float_power_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)");
   ops.in_place(float_power_scalar, "float_power_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)");
   ops.add(ldexp, {
-      .schema = "ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return mul(b["self"], pow_base(2.0, b["other"])); },
-  });
+                     .schema = "ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
+                     .kind = OpKind::composite,
+                     .decompose = [](Build& b) { return mul(b["self"], pow_base(2.0, b["other"])); },
+                 });
   ops.in_place(ldexp, "ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)");
   ops.add({
       .schema = "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",
@@ -162,28 +168,30 @@ void register_powers(Registry& ops) {
   });
 
   ops.add(xlogy, {
-      .schema = "xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
-      .kind = OpKind::pointwise,
-      .scalar = x_log_y,
-      .vjp = {{"self", [](Vjp& v) {
-                 Tensor x = v["self"], y = v["other"];
-                 return where(logical_and(eq(x, 0.0), le(y, 0.0)), 0.0, xlogy(v.grad(), y));
-               }},
-              {"other", [](Vjp& v) { return mul(v.grad(), v.arg("self")) / v["other"]; }}},
-      .promote = Promote::int_to_float,
-  });
+                     .schema = "xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
+                     .kind = OpKind::pointwise,
+                     .scalar = x_log_y,
+                     .vjp = {{"self",
+                              [](Vjp& v) {
+                                Tensor x = v["self"], y = v["other"];
+                                return where(logical_and(eq(x, 0.0), le(y, 0.0)), 0.0, xlogy(v.grad(), y));
+                              }},
+                             {"other", [](Vjp& v) { return mul(v.grad(), v.arg("self")) / v["other"]; }}},
+                     .promote = Promote::int_to_float,
+                 });
   ops.overload(xlogy, xlogy_scalar_self, "xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor");
   ops.add(xlogy_scalar_other, {
-      .schema = "xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor",
-      .kind = OpKind::pointwise,
-      .scalar = x_log_y,
-      .vjp = {{"self", [](Vjp& v) -> Tensor {
-        double y = v.number("other");
-        Tensor slope = v.grad() * std::log(y);
-        return y > 0 ? slope : Tensor(where(eq(v["self"], 0.0), 0.0, slope));
-      }}},
-      .promote = Promote::int_to_float,
-  });
+                                  .schema = "xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor",
+                                  .kind = OpKind::pointwise,
+                                  .scalar = x_log_y,
+                                  .vjp = {{"self",
+                                           [](Vjp& v) -> Tensor {
+                                             double y = v.number("other");
+                                             Tensor slope = v.grad() * std::log(y);
+                                             return y > 0 ? slope : Tensor(where(eq(v["self"], 0.0), 0.0, slope));
+                                           }}},
+                                  .promote = Promote::int_to_float,
+                              });
   ops.alias(xlogy, {"special_xlogy"});
   ops.alias(xlogy_scalar_other, {"special_xlogy.other_scalar"});
   ops.alias(xlogy_scalar_self, {"special_xlogy.self_scalar"});
@@ -191,7 +199,8 @@ void register_powers(Registry& ops) {
       .schema = "special_xlog1py(Tensor self, Tensor other) -> Tensor",
       .kind = OpKind::pointwise,
       .scalar = x_log1p_y,
-      .vjp = {{"self", [](Vjp& v) {
+      .vjp = {{"self",
+               [](Vjp& v) {
                  Tensor x = v["self"], y = v["other"];
                  return where(logical_and(eq(x, 0.0), le(y, -1.0)), 0.0, v.grad() * log1p(y));
                }},
@@ -199,24 +208,26 @@ void register_powers(Registry& ops) {
       .promote = Promote::int_to_float,
   });
   ops.add(logaddexp, {
-      .schema = "logaddexp(Tensor self, Tensor other) -> Tensor",
-      .kind = OpKind::pointwise,
-      .meta = floating_meta,
-      .scalar = [](Expr self, Expr other) {
-        Expr sum = max(self, other) + loop::log1p(loop::exp(-loop::abs(self - other)));
-        return select(call(loop::Fn::is_inf, self) && self == other, self, sum);
-      },
-      .vjp = {{"self", [](Vjp& v) { return v.grad() / (exp(v["other"] - v["self"]) + 1.0); }},
-              {"other", [](Vjp& v) { return v.grad() / (exp(v["self"] - v["other"]) + 1.0); }}},
-  });
+                         .schema = "logaddexp(Tensor self, Tensor other) -> Tensor",
+                         .kind = OpKind::pointwise,
+                         .meta = floating_meta,
+                         .scalar =
+                             [](Expr self, Expr other) {
+                               Expr sum = max(self, other) + loop::log1p(loop::exp(-loop::abs(self - other)));
+                               return select(call(loop::Fn::is_inf, self) && self == other, self, sum);
+                             },
+                         .vjp = {{"self", [](Vjp& v) { return v.grad() / (exp(v["other"] - v["self"]) + 1.0); }},
+                                 {"other", [](Vjp& v) { return v.grad() / (exp(v["self"] - v["other"]) + 1.0); }}},
+                     });
   ops.add({
       .schema = "logaddexp2(Tensor self, Tensor other) -> Tensor",
       .kind = OpKind::pointwise,
       .meta = floating_meta,
-      .scalar = [](Expr self, Expr other) {
-        Expr sum = max(self, other) + loop::log1p(call(loop::Fn::exp2, -loop::abs(self - other))) * M_LOG2E;
-        return select(call(loop::Fn::is_inf, self) && self == other, self, sum);
-      },
+      .scalar =
+          [](Expr self, Expr other) {
+            Expr sum = max(self, other) + loop::log1p(call(loop::Fn::exp2, -loop::abs(self - other))) * M_LOG2E;
+            return select(call(loop::Fn::is_inf, self) && self == other, self, sum);
+          },
       .vjp = {{"self", [](Vjp& v) { return v.grad() / (pow_base(2, v["other"] - v["self"]) + 1.0); }},
               {"other", [](Vjp& v) { return v.grad() / (pow_base(2, v["self"] - v["other"]) + 1.0); }}},
   });

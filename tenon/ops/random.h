@@ -34,8 +34,8 @@ extern Handle random_uniform, random_normal, random_int, random_permutation;
 
 /// Draws by random_uniform or random_normal from the ambient state.
 Tensor draw(const Handle& distribution, const Sizes& sizes, DType dtype);
-/// Uniform numbers in [0, 1), or normal ones, with the sizes, strides, dtype and device of another tensor; f32 where its
-/// dtype is not a floating point one.
+/// Uniform numbers in [0, 1), or normal ones, with the sizes, strides, dtype and device of another tensor; f32 where
+/// its dtype is not a floating point one.
 Tensor uniform_like(const Tensor& x);
 Tensor normal_like(const Tensor& x);
 /// Integers in [low, high) with the sizes, strides and dtype of another tensor.

@@ -33,10 +33,12 @@ SymInt arange_length(const ArgsView& m) {
     m.require(!(step == SymInt(0)), "the step must not be 0");
     SymInt past = step.is_int() && step.as_int() < 0 ? SymInt(-1) : SymInt(1);
     SymInt n = step == SymInt(1) ? end - start : sym::floor_div(end - start + step - past, step);
-    m.require(!n.is_int() || n.as_int() >= 0, "the bounds ", start, " and ", end, " do not fit the sign of the step ", step);
+    m.require(!n.is_int() || n.as_int() >= 0, "the bounds ", start, " and ", end, " do not fit the sign of the step ",
+              step);
     return n;
   }
-  double start = has(m, "start") ? m.number("start") : 0, end = m.number("end"), step = has(m, "step") ? m.number("step") : 1;
+  double start = has(m, "start") ? m.number("start") : 0, end = m.number("end"),
+         step = has(m, "step") ? m.number("step") : 1;
   m.require(step != 0 && (end - start) / step >= 0, "the bounds ", start, " and ", end, " do not fit the step ", step);
   return static_cast<int64_t>(std::ceil((end - start) / step));
 }
@@ -83,7 +85,8 @@ void lower_spaced(Lower& l, bool powers) {
     Expr start = end_point("start"), end = end_point("end"), value = start;
     if (steps > 1) {
       Expr step = rounded((end - start) / static_cast<double>(steps - 1)), k = cast(i[0], step_type);
-      value = loop::select(i[0] < steps / 2, start + rounded(step * k), end - rounded(step * (static_cast<double>(steps - 1) - k)));
+      value = loop::select(i[0] < steps / 2, start + rounded(step * k),
+                           end - rounded(step * (static_cast<double>(steps - 1) - k)));
     }
     if (!powers) return value;
     return pow(l.constant(l.number("base"), Compute::f64), cast(rounded(value), Compute::f64));
@@ -94,41 +97,49 @@ void lower_spaced(Lower& l, bool powers) {
 
 void register_ranges(Registry& ops) {
   ops.add(arange, {
-      .schema = "arange.start_step(Scalar start, Scalar end, Scalar step=1, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
-      .meta = arange_meta,
-      .lower = lower_arange,
-  });
+                      .schema = "arange.start_step(Scalar start, Scalar end, Scalar step=1, *, " TENON_TENSOR_OPTIONS
+                                ") -> Tensor",
+                      .meta = arange_meta,
+                      .lower = lower_arange,
+                  });
   ops.overload(arange, {"arange(Scalar end, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
                         "arange.start(Scalar start, Scalar end, *, " TENON_TENSOR_OPTIONS ") -> Tensor"});
-  ops.add(linspace, {
-      .schema = "linspace(Scalar start, Scalar end, int steps, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
-      .meta = spaced_meta,
-      .lower = [](Lower& l) { lower_spaced(l, false); },
-  });
-  ops.overload(linspace, {"linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
-                          "linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
-                          "linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, " TENON_TENSOR_OPTIONS ") -> Tensor"});
-  for (const char* schema : {"logspace(Scalar start, Scalar end, int steps, float base=10., *, " TENON_TENSOR_OPTIONS ") -> Tensor",
-                             "logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10., *, " TENON_TENSOR_OPTIONS ") -> Tensor",
-                             "logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10., *, " TENON_TENSOR_OPTIONS ") -> Tensor",
-                             "logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10., *, " TENON_TENSOR_OPTIONS ") -> Tensor"})
+  ops.add(linspace,
+          {
+              .schema = "linspace(Scalar start, Scalar end, int steps, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
+              .meta = spaced_meta,
+              .lower = [](Lower& l) { lower_spaced(l, false); },
+          });
+  ops.overload(linspace,
+               {"linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
+                "linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
+                "linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, " TENON_TENSOR_OPTIONS ") -> Tensor"});
+  for (const char* schema :
+       {"logspace(Scalar start, Scalar end, int steps, float base=10., *, " TENON_TENSOR_OPTIONS ") -> Tensor",
+        "logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10., *, " TENON_TENSOR_OPTIONS
+        ") -> Tensor",
+        "logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10., *, " TENON_TENSOR_OPTIONS
+        ") -> Tensor",
+        "logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10., *, " TENON_TENSOR_OPTIONS
+        ") -> Tensor"})
     ops.add({
         .schema = schema,
         .meta = spaced_meta,
         .lower = [](Lower& l) { lower_spaced(l, true); },
     });
   ops.add(one_hot, {
-      .schema = "one_hot(Tensor self, int num_classes=-1) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) -> Results {
-        Tensor x = b["self"];
-        int64_t classes = b.constant("num_classes");
-        b.require(x.dtype() == DType::i64, "expected an i64 tensor of class numbers, got ", x.meta());
-        b.supports(classes > 0, "num_classes: expected a positive number, got ", classes, "; finding it from the data is not supported");
-        Tensor hit = eq(unsqueeze(x, -1), arange(0, classes, 1));
-        return one(to(hit, DType::i64));
-      },
-  });
+                       .schema = "one_hot(Tensor self, int num_classes=-1) -> Tensor",
+                       .kind = OpKind::composite,
+                       .decompose = [](Build& b) -> Results {
+                         Tensor x = b["self"];
+                         int64_t classes = b.constant("num_classes");
+                         b.require(x.dtype() == DType::i64, "expected an i64 tensor of class numbers, got ", x.meta());
+                         b.supports(classes > 0, "num_classes: expected a positive number, got ", classes,
+                                    "; finding it from the data is not supported");
+                         Tensor hit = eq(unsqueeze(x, -1), arange(0, classes, 1));
+                         return one(to(hit, DType::i64));
+                       },
+                   });
 }
 
 }  // namespace tenon

@@ -52,41 +52,41 @@ Expr next_narrow(Expr x, Expr toward, DType dtype) {
 
 void register_rounding(Registry& ops) {
   ops.add(floor, {
-      .schema = "floor(Tensor self) -> Tensor",
-      .kind = OpKind::pointwise,
-      .meta = numeric_meta,
-      .scalar = [](Expr self) { return call(loop::Fn::floor, self); },
-      .vjp = {{"self", zero_gradient}},
-  });
+                     .schema = "floor(Tensor self) -> Tensor",
+                     .kind = OpKind::pointwise,
+                     .meta = numeric_meta,
+                     .scalar = [](Expr self) { return call(loop::Fn::floor, self); },
+                     .vjp = {{"self", zero_gradient}},
+                 });
   ops.add(ceil, {
-      .schema = "ceil(Tensor self) -> Tensor",
-      .kind = OpKind::pointwise,
-      .meta = numeric_meta,
-      .scalar = [](Expr self) { return call(loop::Fn::ceil, self); },
-      .vjp = {{"self", zero_gradient}},
-  });
+                    .schema = "ceil(Tensor self) -> Tensor",
+                    .kind = OpKind::pointwise,
+                    .meta = numeric_meta,
+                    .scalar = [](Expr self) { return call(loop::Fn::ceil, self); },
+                    .vjp = {{"self", zero_gradient}},
+                });
   ops.add(trunc, {
-      .schema = "trunc(Tensor self) -> Tensor",
-      .kind = OpKind::pointwise,
-      .meta = numeric_meta,
-      .scalar = [](Expr self) { return call(loop::Fn::trunc, self); },
-      .vjp = {{"self", zero_gradient}},
-  });
+                     .schema = "trunc(Tensor self) -> Tensor",
+                     .kind = OpKind::pointwise,
+                     .meta = numeric_meta,
+                     .scalar = [](Expr self) { return call(loop::Fn::trunc, self); },
+                     .vjp = {{"self", zero_gradient}},
+                 });
   ops.alias(trunc, {"fix"});
   ops.add(round, {
-      .schema = "round(Tensor self) -> Tensor",
-      .kind = OpKind::pointwise,
-      .meta = numeric_meta,
-      .scalar = [](Expr self) { return call(loop::Fn::round_even, self); },
-      .vjp = {{"self", zero_gradient}},
-  });
+                     .schema = "round(Tensor self) -> Tensor",
+                     .kind = OpKind::pointwise,
+                     .meta = numeric_meta,
+                     .scalar = [](Expr self) { return call(loop::Fn::round_even, self); },
+                     .vjp = {{"self", zero_gradient}},
+                 });
   ops.add(round_decimals, {
-      .schema = "round.decimals(Tensor self, *, int decimals) -> Tensor",
-      .kind = OpKind::pointwise,
-      .meta = floating_meta,
-      .scalar = [](const Scalars& x) { return round_at(x["self"], x.constant("decimals")); },
-      .vjp = {{"self", zero_gradient}},
-  });
+                              .schema = "round.decimals(Tensor self, *, int decimals) -> Tensor",
+                              .kind = OpKind::pointwise,
+                              .meta = floating_meta,
+                              .scalar = [](const Scalars& x) { return round_at(x["self"], x.constant("decimals")); },
+                              .vjp = {{"self", zero_gradient}},
+                          });
   ops.add({
       .schema = "special_round(Tensor self, *, int decimals=0) -> Tensor",
       .kind = OpKind::composite,

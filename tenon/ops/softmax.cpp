@@ -87,35 +87,40 @@ Results converted(Build& b, const Handle& handle) {
 
 void register_softmax(Registry& ops) {
   ops.add(softmax, {
-      .schema = "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return converted(b, softmax_of); },
-  });
+                       .schema = "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+                       .kind = OpKind::composite,
+                       .decompose = [](Build& b) { return converted(b, softmax_of); },
+                   });
   ops.add(log_softmax, {
-      .schema = "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return converted(b, log_softmax_of); },
-  });
+                           .schema = "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+                           .kind = OpKind::composite,
+                           .decompose = [](Build& b) { return converted(b, log_softmax_of); },
+                       });
   ops.alias(softmax, {"special_softmax"});
   ops.add({
       .schema = "special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
       .kind = OpKind::composite,
       .decompose = [](Build& b) { return converted(b, log_softmax_of); },
   });
-  ops.add(softmax_of, {
-      .schema = "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-      .kind = OpKind::reduction,
-      .meta = softmax_meta,
-      .lower = [](Lower& l) { lower_softmax(l, false); },
-      .vjp = {{"self", [](Vjp& v) { return softmax_backward(v.grad(), v.out(), v.arg("dim"), v["self"].dtype()); }}},
-  });
-  ops.add(log_softmax_of, {
-      .schema = "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-      .kind = OpKind::reduction,
-      .meta = softmax_meta,
-      .lower = [](Lower& l) { lower_softmax(l, true); },
-      .vjp = {{"self", [](Vjp& v) { return log_softmax_backward(v.grad(), v.out(), v.arg("dim"), v["self"].dtype()); }}},
-  });
+  ops.add(softmax_of,
+          {
+              .schema = "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+              .kind = OpKind::reduction,
+              .meta = softmax_meta,
+              .lower = [](Lower& l) { lower_softmax(l, false); },
+              .vjp = {{"self",
+                       [](Vjp& v) { return softmax_backward(v.grad(), v.out(), v.arg("dim"), v["self"].dtype()); }}},
+          });
+  ops.add(
+      log_softmax_of,
+      {
+          .schema = "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+          .kind = OpKind::reduction,
+          .meta = softmax_meta,
+          .lower = [](Lower& l) { lower_softmax(l, true); },
+          .vjp = {{"self",
+                   [](Vjp& v) { return log_softmax_backward(v.grad(), v.out(), v.arg("dim"), v["self"].dtype()); }}},
+      });
   ops.add(
       softmax_backward,
       {
@@ -124,34 +129,43 @@ void register_softmax(Registry& ops) {
           .kind = OpKind::reduction,
           .meta = gradient_meta,
           .lower = [](Lower& l) { lower_softmax_gradient(l, false); },
-          .vjp = {{"grad_output", [](Vjp& v) { return softmax_backward(v.grad(), v["output"], v.arg("dim"), v["grad_output"].dtype()); }},
-                  {"output", [](Vjp& v) {
+          .vjp = {{"grad_output",
+                   [](Vjp& v) {
+                     return softmax_backward(v.grad(), v["output"], v.arg("dim"), v["grad_output"].dtype());
+                   }},
+                  {"output",
+                   [](Vjp& v) {
                      Tensor gg = v.grad(), g = v["grad_output"], y = v["output"];
                      auto total = [&](const Tensor& t) { return sum(t, v.arg("dim"), true); };
                      return gg * (g - total(g * y)) - g * total(gg * y);
                    }}},
       });
-  ops.add(log_softmax_backward, {
-      .schema = "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, "
-                "ScalarType input_dtype) -> Tensor",
-      .kind = OpKind::reduction,
-      .meta = gradient_meta,
-      .lower = [](Lower& l) { lower_softmax_gradient(l, true); },
-      .vjp = {{"grad_output, output", [](Vjp& v) -> Grads {
-        Tensor gg = v.grad(), g = v["grad_output"], p = exp(v["output"]);
-        return {gg - sum(gg * p, v.arg("dim"), true), -gg * p * sum(g, v.arg("dim"), true)};
-      }}},
-  });
-  ops.add(safe_softmax, {
-      .schema = "_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose =
-          [](Build& b) {  // a row that is masked throughout gives zeros
-            Tensor masked = all_dim(eq(b["self"], -std::numeric_limits<double>::infinity()), b.arg("dim"), true);
-            return where(masked, 0.0, softmax(b["self"], b.arg("dim"), b.arg("dtype")));
-          },
-      .vjp = {{"self", [](Vjp& v) { return softmax_backward(v.grad(), v.out(), v.arg("dim"), v["self"].dtype()); }}},
-  });
+  ops.add(log_softmax_backward,
+          {
+              .schema = "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, "
+                        "ScalarType input_dtype) -> Tensor",
+              .kind = OpKind::reduction,
+              .meta = gradient_meta,
+              .lower = [](Lower& l) { lower_softmax_gradient(l, true); },
+              .vjp = {{"grad_output, output",
+                       [](Vjp& v) -> Grads {
+                         Tensor gg = v.grad(), g = v["grad_output"], p = exp(v["output"]);
+                         return {gg - sum(gg * p, v.arg("dim"), true), -gg * p * sum(g, v.arg("dim"), true)};
+                       }}},
+          });
+  ops.add(safe_softmax,
+          {
+              .schema = "_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+              .kind = OpKind::composite,
+              .decompose =
+                  [](Build& b) {  // a row that is masked throughout gives zeros
+                    Tensor masked =
+                        all_dim(eq(b["self"], -std::numeric_limits<double>::infinity()), b.arg("dim"), true);
+                    return where(masked, 0.0, softmax(b["self"], b.arg("dim"), b.arg("dtype")));
+                  },
+              .vjp = {{"self",
+                       [](Vjp& v) { return softmax_backward(v.grad(), v.out(), v.arg("dim"), v["self"].dtype()); }}},
+          });
 }
 
 }  // namespace tenon

@@ -57,35 +57,39 @@ Tensor gamma_density(const Tensor& a, const Tensor& x) { return exp((a - 1.0) * 
 }  // namespace
 
 // f is a name of loop:: or of special::; g, x and y in a derivative are the gradient, the argument and the result.
-#define TENON_DERIVATIVE(derivative)                                                  \
-  {{"self", [](Vjp& v) -> Tensor {                                                    \
-      [[maybe_unused]] Tensor g = v.grad(), x = v["self"], y = v.out();               \
-      return derivative;                                                              \
-    }}}
-#define TENON_FUNCTION(handle, derivative)                                                     \
-  ops.add(handle, {.schema = #handle "(Tensor self) -> Tensor",                                \
-                   .kind = OpKind::pointwise,                                                  \
-                   .scalar = [](Expr self) { return call(loop::Fn::handle, self); },           \
-                   .vjp = TENON_DERIVATIVE(derivative),                                        \
-                   .promote = Promote::int_to_float});                                         \
+#define TENON_DERIVATIVE(derivative)                                      \
+  {                                                                       \
+    {                                                                     \
+      "self", [](Vjp& v) -> Tensor {                                      \
+        [[maybe_unused]] Tensor g = v.grad(), x = v["self"], y = v.out(); \
+        return derivative;                                                \
+      }                                                                   \
+    }                                                                     \
+  }
+#define TENON_FUNCTION(handle, derivative)                                           \
+  ops.add(handle, {.schema = #handle "(Tensor self) -> Tensor",                      \
+                   .kind = OpKind::pointwise,                                        \
+                   .scalar = [](Expr self) { return call(loop::Fn::handle, self); }, \
+                   .vjp = TENON_DERIVATIVE(derivative),                              \
+                   .promote = Promote::int_to_float});                               \
   ops.alias(handle, {"special_" #handle})
-#define TENON_KERNEL(handle, name, f, derivative)                                              \
-  ops.add(handle, {.schema = name "(Tensor self) -> Tensor",                                   \
-                   .meta = kernel_meta,                                                        \
-                   .vjp = TENON_DERIVATIVE(derivative),                                        \
+#define TENON_KERNEL(handle, name, f, derivative)                                                 \
+  ops.add(handle, {.schema = name "(Tensor self) -> Tensor",                                      \
+                   .meta = kernel_meta,                                                           \
+                   .vjp = TENON_DERIVATIVE(derivative),                                           \
                    .kernel = [](ArgsView& call) { return each(call, call["self"], special::f); }, \
                    .promote = Promote::int_to_float})
-#define TENON_KERNEL_OF_X(name, f)                                                             \
-  ops.add({.schema = name "(Tensor x) -> Tensor",                                              \
-           .meta = kernel_meta,                                                                \
-           .kernel = [](ArgsView& call) { return each(call, call["x"], special::f); },         \
+#define TENON_KERNEL_OF_X(name, f)                                                     \
+  ops.add({.schema = name "(Tensor x) -> Tensor",                                      \
+           .meta = kernel_meta,                                                        \
+           .kernel = [](ArgsView& call) { return each(call, call["x"], special::f); }, \
            .promote = Promote::int_to_float})
-#define TENON_POLYNOMIAL(name, f)                                                              \
-  ops.add(polynomial, {.schema = name "(Tensor x, Tensor n) -> Tensor",                        \
-                       .meta = kernel_meta,                                                    \
+#define TENON_POLYNOMIAL(name, f)                                                                         \
+  ops.add(polynomial, {.schema = name "(Tensor x, Tensor n) -> Tensor",                                   \
+                       .meta = kernel_meta,                                                               \
                        .kernel = [](ArgsView& call) { return each_pair(call, call["x"], call["n"], f); }, \
-                       .promote = Promote::int_to_float});                                     \
-  ops.overload(polynomial,                                                                     \
+                       .promote = Promote::int_to_float});                                                \
+  ops.overload(polynomial,                                                                                \
                {name ".x_scalar(Scalar x, Tensor n) -> Tensor", name ".n_scalar(Tensor x, Scalar n) -> Tensor"})
 
 void register_special(Registry& ops) {
@@ -95,14 +99,15 @@ void register_special(Registry& ops) {
   TENON_FUNCTION(digamma, g * polygamma(1, x));
   ops.alias(digamma, {"special_psi"});
   ops.add(lgamma, {
-      .schema = "lgamma(Tensor self) -> Tensor",
-      .kind = OpKind::pointwise,
-      .scalar = [](Expr self) { return call(loop::Fn::lgamma, self); },
-      .vjp = {{"self", [](Vjp& v) { return v.grad() * digamma(v["self"]); }}},
-      .promote = Promote::int_to_float,
-  });
+                      .schema = "lgamma(Tensor self) -> Tensor",
+                      .kind = OpKind::pointwise,
+                      .scalar = [](Expr self) { return call(loop::Fn::lgamma, self); },
+                      .vjp = {{"self", [](Vjp& v) { return v.grad() * digamma(v["self"]); }}},
+                      .promote = Promote::int_to_float,
+                  });
   ops.alias(lgamma, {"special_gammaln"});
-  ops.add({   // log Γ_p(x) = p(p - 1)/4 · log π + sum over j < p of log Γ(x - j/2)
+  ops.add({
+      // log Γ_p(x) = p(p - 1)/4 · log π + sum over j < p of log Γ(x - j/2)
       .schema = "mvlgamma(Tensor self, int p) -> Tensor",
       .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
@@ -116,29 +121,31 @@ void register_special(Registry& ops) {
       },
   });
   ops.add(polygamma, {
-      .schema = "polygamma(int n, Tensor self) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas {
-        m.require(m.constant("n") >= 0, "n: expected a number that is not negative, got ", m.constant("n"));
-        return pointwise_meta(m);
-      },
-      .vjp = {{"self", [](Vjp& v) { return v.grad() * polygamma(v.constant("n") + 1, v["self"]); }}},
-      .kernel = [](ArgsView& call) -> CallResults {
-        int64_t n = call.constant("n");
-        if (n == 0) return digamma(call["self"]).values;
-        TensorMeta meta = own_meta(call);
-        std::vector<double> x = elements<double>(call["self"]);
-        for (double& v : x) v = special::polygamma(n, v);
-        return {CallArg(made(meta, x))};
-      },
-      .promote = Promote::int_to_float,
-  });
+                         .schema = "polygamma(int n, Tensor self) -> Tensor",
+                         .meta = [](MetaCall& m) -> Metas {
+                           m.require(m.constant("n") >= 0, "n: expected a number that is not negative, got ",
+                                     m.constant("n"));
+                           return pointwise_meta(m);
+                         },
+                         .vjp = {{"self", [](Vjp& v) { return v.grad() * polygamma(v.constant("n") + 1, v["self"]); }}},
+                         .kernel = [](ArgsView& call) -> CallResults {
+                           int64_t n = call.constant("n");
+                           if (n == 0) return digamma(call["self"]).values;
+                           TensorMeta meta = own_meta(call);
+                           std::vector<double> x = elements<double>(call["self"]);
+                           for (double& v : x) v = special::polygamma(n, v);
+                           return {CallArg(made(meta, x))};
+                         },
+                         .promote = Promote::int_to_float,
+                     });
   ops.alias(polygamma, {"special_polygamma"});
-  ops.add(polygamma_of, {   // the order of arguments that the in-place form has
-      .schema = "tenon::polygamma(Tensor self, int n) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return polygamma(b.arg("n"), b["self"]); },
-      .to_torch = [](Build& b) { return polygamma(b.arg("n"), b["self"]); },
-  });
+  ops.add(polygamma_of, {
+                            // the order of arguments that the in-place form has
+                            .schema = "tenon::polygamma(Tensor self, int n) -> Tensor",
+                            .kind = OpKind::composite,
+                            .decompose = [](Build& b) { return polygamma(b.arg("n"), b["self"]); },
+                            .to_torch = [](Build& b) { return polygamma(b.arg("n"), b["self"]); },
+                        });
   ops.in_place(polygamma_of, "polygamma_(Tensor(a!) self, int n) -> Tensor(a!)");
   ops.add({
       .schema = "igamma(Tensor self, Tensor other) -> Tensor",
@@ -154,21 +161,25 @@ void register_special(Registry& ops) {
               {"other", [](Vjp& v) { return -v.grad() * gamma_density(v["self"], v["other"]); }}},
       .kernel = [](ArgsView& call) { return each_pair(call, call["self"], call["other"], special::upper_gamma); },
   });
-  ops.add(zeta, {
-      .schema = "special_zeta(Tensor self, Tensor other) -> Tensor",
-      .meta = kernel_meta,
-      .vjp = {{"self", [](Vjp& v) { return unknown_gradient(v, "self"); }},
-              {"other", [](Vjp& v) { return v.grad() * -v["self"] * zeta(v["self"] + 1.0, v["other"]); }}},
-      .kernel = [](ArgsView& call) { return each_pair(call, call["self"], call["other"], special::zeta); },
-      .promote = Promote::int_to_float,
-  });
+  ops.add(zeta,
+          {
+              .schema = "special_zeta(Tensor self, Tensor other) -> Tensor",
+              .meta = kernel_meta,
+              .vjp = {{"self", [](Vjp& v) { return unknown_gradient(v, "self"); }},
+                      {"other", [](Vjp& v) { return v.grad() * -v["self"] * zeta(v["self"] + 1.0, v["other"]); }}},
+              .kernel = [](ArgsView& call) { return each_pair(call, call["self"], call["other"], special::zeta); },
+              .promote = Promote::int_to_float,
+          });
 
   ops.add({
       .schema = "special_entr(Tensor self) -> Tensor",
       .kind = OpKind::pointwise,
-      .scalar = [](Expr self) {
-        return loop::select(loop::is_nan(self), self, loop::select(self > 0.0, -self * loop::log(self), loop::select(self == 0.0, 0.0, -INFINITY)));
-      },
+      .scalar =
+          [](Expr self) {
+            return loop::select(
+                loop::is_nan(self), self,
+                loop::select(self > 0.0, -self * loop::log(self), loop::select(self == 0.0, 0.0, -INFINITY)));
+          },
       .vjp = {{"self", [](Vjp& v) { return v.grad() * (-log(v["self"]) - 1.0); }}},
       .promote = Promote::int_to_float,
   });

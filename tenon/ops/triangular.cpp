@@ -29,8 +29,8 @@ void lower_triangle(Lower& l, bool lower) {
   });
 }
 
-// A lower triangle: in row r of `rows`, the columns up to r + offset. Its elements are numbered row by row, and so begin
-// those of row r after as many as the rows before it hold. An upper triangle is a lower one read from its end.
+// A lower triangle: in row r of `rows`, the columns up to r + offset. Its elements are numbered row by row, and so
+// begin those of row r after as many as the rows before it hold. An upper triangle is a lower one read from its end.
 struct Triangle {
   int64_t rows, columns, offset;
   bool lower;
@@ -45,7 +45,8 @@ struct Triangle {
   int64_t staircase(int64_t m) const {
     if (m <= 0) return 0;
     int64_t steep = std::min(m, columns);
-    return sym::checked_add(sym::checked_mul(steep, sym::checked_add(steep, 1)) / 2, sym::checked_mul(m - steep, columns));
+    return sym::checked_add(sym::checked_mul(steep, sym::checked_add(steep, 1)) / 2,
+                            sym::checked_mul(m - steep, columns));
   }
   int64_t size() const { return sym::checked_sub(staircase(sym::checked_add(rows, offset)), staircase(offset)); }
 };
@@ -76,25 +77,27 @@ void lower_indices(Lower& l, bool lower) {
 
 void register_triangular(Registry& ops) {
   ops.add(tril, {
-      .schema = "tril(Tensor self, SymInt diagonal=0) -> Tensor",
-      .meta = triangle_meta,
-      .lower = [](Lower& l) { lower_triangle(l, true); },
-      .vjp = {{"self", [](Vjp& v) { return tril(v.grad(), v.arg("diagonal")); }}},
-  });
+                    .schema = "tril(Tensor self, SymInt diagonal=0) -> Tensor",
+                    .meta = triangle_meta,
+                    .lower = [](Lower& l) { lower_triangle(l, true); },
+                    .vjp = {{"self", [](Vjp& v) { return tril(v.grad(), v.arg("diagonal")); }}},
+                });
   ops.add(triu, {
-      .schema = "triu(Tensor self, SymInt diagonal=0) -> Tensor",
-      .meta = triangle_meta,
-      .lower = [](Lower& l) { lower_triangle(l, false); },
-      .vjp = {{"self", [](Vjp& v) { return triu(v.grad(), v.arg("diagonal")); }}},
-  });
+                    .schema = "triu(Tensor self, SymInt diagonal=0) -> Tensor",
+                    .meta = triangle_meta,
+                    .lower = [](Lower& l) { lower_triangle(l, false); },
+                    .vjp = {{"self", [](Vjp& v) { return triu(v.grad(), v.arg("diagonal")); }}},
+                });
   ops.add({
-      .schema = "tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> "
+      .schema = "tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? "
+                "device=None, bool? pin_memory=None) -> "
                 "Tensor",
       .meta = [](MetaCall& m) { return indices_meta(m, true); },
       .lower = [](Lower& l) { lower_indices(l, true); },
   });
   ops.add({
-      .schema = "triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> "
+      .schema = "triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? "
+                "device=None, bool? pin_memory=None) -> "
                 "Tensor",
       .meta = [](MetaCall& m) { return indices_meta(m, false); },
       .lower = [](Lower& l) { lower_indices(l, false); },

@@ -16,14 +16,15 @@ static Handle atan2, sinc;
 using loop::Expr;
 
 // A function of loop:: by its own name; g, x and y are the gradient, the argument and the result.
-#define TENON_FUNCTION(handle, derivative)                                                       \
-  ops.add(handle, {.schema = #handle "(Tensor self) -> Tensor",                                  \
-                   .kind = OpKind::pointwise,                                                    \
-                   .scalar = [](Expr self) { return call(loop::Fn::handle, self); },             \
-                   .vjp = {{"self", [](Vjp& v) -> Tensor {                                       \
-                     [[maybe_unused]] Tensor g = v.grad(), x = v["self"], y = v.out();           \
-                     return derivative;                                                          \
-                   }}},                                                                          \
+#define TENON_FUNCTION(handle, derivative)                                                      \
+  ops.add(handle, {.schema = #handle "(Tensor self) -> Tensor",                                 \
+                   .kind = OpKind::pointwise,                                                   \
+                   .scalar = [](Expr self) { return call(loop::Fn::handle, self); },            \
+                   .vjp = {{"self",                                                             \
+                            [](Vjp& v) -> Tensor {                                              \
+                              [[maybe_unused]] Tensor g = v.grad(), x = v["self"], y = v.out(); \
+                              return derivative;                                                \
+                            }}},                                                                \
                    .promote = Promote::int_to_float})
 
 void register_trigonometric(Registry& ops) {
@@ -45,30 +46,33 @@ void register_trigonometric(Registry& ops) {
   ops.alias(acosh, {"arccosh"});
   ops.alias(atanh, {"arctanh"});
   ops.add(atan2, {
-      .schema = "atan2(Tensor self, Tensor other) -> Tensor",
-      .kind = OpKind::pointwise,
-      .scalar = [](Expr self, Expr other) { return call(loop::Fn::atan2, self, other); },
-      .vjp = {{"self, other", [](Vjp& v) -> Grads {
-        Tensor a = v["self"], b = v["other"], square = a * a + b * b;
-        Tensor slope = where(eq(square, 0.0), 0.0, v.grad() / square);
-        return {slope * b, slope * -a};
-      }}},
-      .promote = Promote::int_to_float,
-  });
+                     .schema = "atan2(Tensor self, Tensor other) -> Tensor",
+                     .kind = OpKind::pointwise,
+                     .scalar = [](Expr self, Expr other) { return call(loop::Fn::atan2, self, other); },
+                     .vjp = {{"self, other",
+                              [](Vjp& v) -> Grads {
+                                Tensor a = v["self"], b = v["other"], square = a * a + b * b;
+                                Tensor slope = where(eq(square, 0.0), 0.0, v.grad() / square);
+                                return {slope * b, slope * -a};
+                              }}},
+                     .promote = Promote::int_to_float,
+                 });
   ops.alias(atan2, {"arctan2"});
   ops.add(sinc, {
-      .schema = "sinc(Tensor self) -> Tensor",
-      .kind = OpKind::pointwise,
-      .scalar = [](Expr self) {
-        Expr t = self * M_PI;
-        return loop::select(self == 0.0, 1.0, loop::sin(t) / t);
-      },
-      .vjp = {{"self", [](Vjp& v) {
-        Tensor x = v["self"], t = x * M_PI, below = x * x * M_PI;
-        return where(eq(below, 0.0), 0.0, v.grad() * ((t * cos(t) - sin(t)) / below));
-      }}},
-      .promote = Promote::int_to_float,
-  });
+                    .schema = "sinc(Tensor self) -> Tensor",
+                    .kind = OpKind::pointwise,
+                    .scalar =
+                        [](Expr self) {
+                          Expr t = self * M_PI;
+                          return loop::select(self == 0.0, 1.0, loop::sin(t) / t);
+                        },
+                    .vjp = {{"self",
+                             [](Vjp& v) {
+                               Tensor x = v["self"], t = x * M_PI, below = x * x * M_PI;
+                               return where(eq(below, 0.0), 0.0, v.grad() * ((t * cos(t) - sin(t)) / below));
+                             }}},
+                    .promote = Promote::int_to_float,
+                });
   ops.alias(sinc, {"special_sinc"});
   ops.add({
       .schema = "deg2rad(Tensor self) -> Tensor",

@@ -57,33 +57,33 @@ Tensor diagonal_mask(const Build& b, const Sizes& sizes, bool wrap) {
 }  // namespace
 
 void register_where(Registry& ops) {
-  ops.add(where, {
-      .schema = "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
-      .kind = OpKind::pointwise,
-      .scalar = [](Expr condition, Expr self, Expr other) { return loop::select(condition, self, other); },
-      .vjp = {{"self", [](Vjp& v) { return where(v["condition"], v.grad(), 0.0); }},
-              {"other", [](Vjp& v) { return where(v["condition"], 0.0, v.grad()); }}},
-      .promotes = "self, other",
-  });
+  ops.add(where,
+          {
+              .schema = "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
+              .kind = OpKind::pointwise,
+              .scalar = [](Expr condition, Expr self, Expr other) { return loop::select(condition, self, other); },
+              .vjp = {{"self", [](Vjp& v) { return where(v["condition"], v.grad(), 0.0); }},
+                      {"other", [](Vjp& v) { return where(v["condition"], 0.0, v.grad()); }}},
+              .promotes = "self, other",
+          });
   ops.overload(where, {"where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
                        "where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor",
                        "where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor"});
 
   ops.add(fill, {
-      .schema = "fill.Scalar(Tensor self, Scalar value) -> Tensor",
-      .kind = OpKind::pointwise,
-      .meta = fill_meta,
-      .scalar = [](Expr self, Expr value) { return cast(value, self.type()); },
-      .vjp = {{"self", [](Vjp& v) { return zeros_like(v.grad()); }}},
-      .promotes = "self",
-  });
+                    .schema = "fill.Scalar(Tensor self, Scalar value) -> Tensor",
+                    .kind = OpKind::pointwise,
+                    .meta = fill_meta,
+                    .scalar = [](Expr self, Expr value) { return cast(value, self.type()); },
+                    .vjp = {{"self", [](Vjp& v) { return zeros_like(v.grad()); }}},
+                    .promotes = "self",
+                });
   ops.add({
       .schema = "fill.Tensor(Tensor self, Tensor value) -> Tensor",
       .kind = OpKind::pointwise,
       .meta = fill_meta,
       .scalar = [](Expr self, Expr value) { return cast(value, self.type()); },
-      .vjp = {{"self", [](Vjp& v) { return zeros_like(v.grad()); }},
-              {"value", [](Vjp& v) { return v.grad(); }}},
+      .vjp = {{"self", [](Vjp& v) { return zeros_like(v.grad()); }}, {"value", [](Vjp& v) { return v.grad(); }}},
       .promote = Promote::first,
   });
   ops.add({
@@ -93,22 +93,30 @@ void register_where(Registry& ops) {
       .scalar = [](Expr self) { return loop::constant(*self.arena, 0.0, self.type()); },
       .vjp = {{"self", [](Vjp& v) { return zeros_like(v.grad()); }}},
   });
-  ops.add(fill_diagonal, {   // in place alone in PyTorch
-      .schema = "tenon::fill_diagonal(Tensor self, Scalar fill_value, bool wrap=False) -> Tensor",
-      .kind = OpKind::composite,
-      .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return one(masked_fill(b["self"], diagonal_mask(b, b["self"].sizes(), b.flag("wrap")), b.arg("fill_value"))); },
-  });
+  ops.add(fill_diagonal,
+          {
+              // in place alone in PyTorch
+              .schema = "tenon::fill_diagonal(Tensor self, Scalar fill_value, bool wrap=False) -> Tensor",
+              .kind = OpKind::composite,
+              .traits = {.may_alias = true},
+              .decompose =
+                  [](Build& b) {
+                    return one(masked_fill(b["self"], diagonal_mask(b, b["self"].sizes(), b.flag("wrap")),
+                                           b.arg("fill_value")));
+                  },
+          });
   ops.in_place(fill_diagonal, "fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)");
-  ops.add(masked_fill_tensor, {
-      .schema = "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
-      .kind = OpKind::pointwise,
-      .meta = masked_fill_meta,
-      .scalar = [](Expr self, Expr mask, Expr value) { return loop::select(mask, cast(value, self.type()), self); },
-      .vjp = {{"self", [](Vjp& v) { return masked_fill(v.grad(), v["mask"], 0); }},
-              {"value", [](Vjp& v) { return where(v["mask"], v.grad(), 0.0); }}},
-      .promotes = "self",
-  });
+  ops.add(
+      masked_fill_tensor,
+      {
+          .schema = "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
+          .kind = OpKind::pointwise,
+          .meta = masked_fill_meta,
+          .scalar = [](Expr self, Expr mask, Expr value) { return loop::select(mask, cast(value, self.type()), self); },
+          .vjp = {{"self", [](Vjp& v) { return masked_fill(v.grad(), v["mask"], 0); }},
+                  {"value", [](Vjp& v) { return where(v["mask"], v.grad(), 0.0); }}},
+          .promotes = "self",
+      });
   ops.overload(masked_fill_tensor, masked_fill, "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor");
 }
 

@@ -59,12 +59,14 @@ void register_windows(Registry& ops) {
       .decompose = [](Build& b) { return hamming(b, b.flag("periodic")); },
   });
   ops.add({
-      .schema = "hamming_window.periodic_alpha(int window_length, bool periodic, float alpha, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
+      .schema = "hamming_window.periodic_alpha(int window_length, bool periodic, float alpha, *, " TENON_TENSOR_OPTIONS
+                ") -> Tensor",
       .kind = OpKind::composite,
       .decompose = [](Build& b) { return hamming(b, b.flag("periodic"), b.number("alpha")); },
   });
   ops.add({
-      .schema = "hamming_window.periodic_alpha_beta(int window_length, bool periodic, float alpha, float beta, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
+      .schema = "hamming_window.periodic_alpha_beta(int window_length, bool periodic, float alpha, float beta, "
+                "*, " TENON_TENSOR_OPTIONS ") -> Tensor",
       .kind = OpKind::composite,
       .decompose = [](Build& b) { return hamming(b, b.flag("periodic"), b.number("alpha"), b.number("beta")); },
   });
