@@ -1,7 +1,7 @@
 // Views as other ways of looking at a memory, writes as its next version.
 #include "tenon/aot/functionalizer.h"
 
-#include "tenon/ops/convert.h"
+#include "tenon/ops/conversion.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/views.h"
 #include "tenon/ops/view_writes.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "tenon/autograd/reverse.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/creation.h"
 #include "tenon/trace/trace.h"
 
 namespace tenon {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tenon/ops/convert.h"
+#include "tenon/ops/conversion.h"
 #include "tenon/sym/evaluate.h"
 #include "tenon/trace/trace.h"
 

@@ -1,6 +1,6 @@
 #include "tenon/aot/sharing.h"
 
-#include "tenon/ops/create.h"
+#include "tenon/ops/creation.h"
 #include "tenon/ops/view_writes.h"
 
 namespace tenon {

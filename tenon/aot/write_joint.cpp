@@ -5,7 +5,7 @@
 #include "tenon/export/spell_sizes.h"
 #include "tenon/interp/eager.h"
 #include "tenon/interp/run_graph.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/creation.h"
 #include "tenon/rules/registry.h"
 #include "tenon/passes/to_torch.h"
 

@@ -1,7 +1,7 @@
 #include "tenon/autograd/reverse.h"
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/convert.h"
+#include "tenon/ops/conversion.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/view_writes.h"
@@ -176,7 +176,7 @@ class Backward {
     for (const Arg& a : node.args) args.push_back(tracer_.call_arg(a));
     MetaCall call(*node.op, args);
     std::vector<IndexMap> maps = node.op->def->view(call);
-    const TensorMeta base = call.meta(0);
+    const TensorMeta base = call.meta(size_t{0});
     for (size_t i = 0; i < maps.size(); ++i)
       if (grads[i]) accumulate(*node.args[0].get<Value>(), gradient_through(maps[i], base, grads[i]));
   }

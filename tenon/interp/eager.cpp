@@ -6,7 +6,7 @@
 
 #include "tenon/interp/anchors.h"
 #include "tenon/interp/stage.h"
-#include "tenon/ops/convert.h"
+#include "tenon/ops/conversion.h"
 #include "tenon/rules/infer.h"
 #include "tenon/templates/parallel.h"
 
@@ -115,7 +115,7 @@ CallResults run_kernel(const Op& op, std::span<const CallArg> args) {
 CallResults run_view(const Op& op, std::span<const CallArg> args) {
   MetaCall call(op, args);
   std::vector<IndexMap> maps = op.def->view(call);
-  const Tensor base = call.tensor(0);
+  const Tensor base = call.tensor(size_t{0});
   std::vector<Tensor> out;
   for (const IndexMap& map : maps) {
     TensorMeta meta = viewed(map, base.meta());

@@ -1,7 +1,7 @@
 #include "tenon/interp/run_graph.h"
 
 #include "tenon/interp/eager.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/creation.h"
 
 namespace tenon::interp {
 namespace {

@@ -1,8 +1,9 @@
 // The places at which an affine map reads an image, as grid_sample takes them.
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/blas.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/creation.h"
 #include "tenon/ops/joining.h"
+#include "tenon/ops/ranges.h"
 #include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"
 

@@ -1,6 +1,6 @@
 // Whole tensors compared: one truth for all elements.
+#include "tenon/ops/comparison.h"
 #include "tenon/ops/elements.h"
-#include "tenon/ops/logic.h"
 #include "tenon/ops/reduction.h"
 #include "tenon/rules/registry.h"
 

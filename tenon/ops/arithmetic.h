@@ -1,12 +1,12 @@
 // Arithmetic on elements, and the operators by which formulas are written.
 #pragma once
-#include "tenon/ops/logic.h"
+#include "tenon/ops/comparison.h"
 #include "tenon/rules/op_def.h"
 
 namespace tenon {
 
-extern Handle add, sub, mul, div, neg, reciprocal, pow_scalar, pow_tensor, pow_base, sqrt, rsqrt, exp, log, abs, sign, where, eq, ne, lt, le, gt, ge, maximum,
-    minimum, sin, cos, square, rsub, div_mode;
+extern Handle add, sub, rsub, mul, div, div_mode, floor_divide, remainder, fmod, neg, reciprocal, addcmul, addcdiv,
+    lerp;
 
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
 inline Tensor operator+(const Tensor& a, double b) { return add(a, b); }
@@ -27,8 +27,5 @@ inline Tensor operator<=(const Tensor& a, double b) { return le(a, b); }
 inline Tensor operator>(const Tensor& a, const Tensor& b) { return gt(a, b); }
 inline Tensor operator>(const Tensor& a, double b) { return gt(a, b); }
 inline Tensor operator>=(const Tensor& a, double b) { return ge(a, b); }
-
-/// Gradients of the larger (or smaller) of a and b: where they tie, each gets half.
-Grads tied_gradients(const Tensor& g, const Tensor& a, const Tensor& b, bool larger);
 
 }  // namespace tenon

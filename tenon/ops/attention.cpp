@@ -4,18 +4,19 @@
 #include <limits>
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/convert.h"
-#include "tenon/ops/create.h"
-#include "tenon/ops/fill.h"
-#include "tenon/ops/gradient_operator.h"
-#include "tenon/rules/infer.h"
-#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/blas.h"
+#include "tenon/ops/creation.h"
+#include "tenon/ops/dropout.h"
+#include "tenon/ops/gradient_operator.h"
 #include "tenon/ops/random.h"
-#include "tenon/rules/registry.h"
 #include "tenon/ops/repeat.h"
 #include "tenon/ops/softmax.h"
+#include "tenon/ops/triangular.h"
 #include "tenon/ops/views.h"
+#include "tenon/ops/where.h"
+#include "tenon/rules/infer.h"
+#include "tenon/rules/registry.h"
+#include "tenon/rules/symbolic_shapes.h"
 
 namespace tenon {
 

@@ -1,12 +1,13 @@
 #include "tenon/ops/batch_norm.h"
 
-#include "tenon/ops/convert.h"
-#include "tenon/ops/create.h"
-#include "tenon/ops/normalization.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/creation.h"
 #include "tenon/ops/gradient_operator.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/normalization.h"
+#include "tenon/ops/reduction.h"
+#include "tenon/ops/statistics.h"
+#include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/view.h"
 
 namespace tenon {
 

@@ -1,11 +1,12 @@
 #include "tenon/ops/blas.h"
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/convert.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/creation.h"
 #include "tenon/ops/einsum.h"
+#include "tenon/ops/linalg.h"
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/views.h"
+#include "tenon/ops/where.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
 
@@ -15,8 +16,6 @@ Handle mm, bmm, addmm, matmul, linear;
 static Handle dot, outer;
 
 namespace {
-
-Tensor transposed(const Tensor& x) { return transpose(x, -2, -1); }
 
 // A batch of matrices [b, m, k] as an anchor takes it; a plain matrix is a batch of one.
 loop::Operand batched(Ref x) {

@@ -1,11 +1,13 @@
 #include "tenon/ops/combinations.h"
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/comparison.h"
+#include "tenon/ops/creation.h"
 #include "tenon/ops/index_select.h"
 #include "tenon/ops/joining.h"
-#include "tenon/ops/logic.h"
+#include "tenon/ops/logical.h"
 #include "tenon/ops/masking.h"
+#include "tenon/ops/ranges.h"
 #include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"
 

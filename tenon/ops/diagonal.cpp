@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "tenon/ops/convert.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/creation.h"
 #include "tenon/ops/view_writes.h"
 #include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"

@@ -1,11 +1,12 @@
 #include "tenon/ops/distance_functions.h"
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/convert.h"
-#include "tenon/ops/elementwise.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/clamp.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/linalg_norms.h"
+#include "tenon/ops/reduction.h"
 #include "tenon/ops/statistics.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/views.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
 

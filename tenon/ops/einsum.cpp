@@ -5,7 +5,7 @@
 
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/blas.h"
-#include "tenon/ops/convert.h"
+#include "tenon/ops/conversion.h"
 #include "tenon/ops/diagonal.h"
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/shape.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tenon/ops/convert.h"
+#include "tenon/ops/conversion.h"
 #include "tenon/rules/infer.h"
 
 namespace tenon {

@@ -1,10 +1,10 @@
 // The rows of an embedding table that a call uses, with their norms bounded.
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/create.h"
-#include "tenon/ops/index.h"
+#include "tenon/ops/creation.h"
+#include "tenon/ops/index_select.h"
 #include "tenon/ops/shape.h"
-#include "tenon/ops/view.h"
 #include "tenon/ops/weight_norm.h"
+#include "tenon/ops/where.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {

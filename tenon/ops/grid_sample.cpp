@@ -1,12 +1,18 @@
 #include "tenon/ops/grid_sample.h"
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/convert.h"
-#include "tenon/ops/elementwise.h"
-#include "tenon/ops/index.h"
+#include "tenon/ops/clamp.h"
+#include "tenon/ops/comparison.h"
+#include "tenon/ops/conversion.h"
 #include "tenon/ops/interpolation.h"
+#include "tenon/ops/logical.h"
+#include "tenon/ops/reduction.h"
+#include "tenon/ops/rounding.h"
+#include "tenon/ops/scatter_gather.h"
+#include "tenon/ops/sign.h"
+#include "tenon/ops/views.h"
+#include "tenon/ops/where.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/view.h"
 
 namespace tenon {
 

@@ -1,8 +1,12 @@
 // The gradient of reading an image at places that a grid names.
-#include "tenon/ops/grid_sample.h"
-#include "tenon/ops/index.h"
-#include "tenon/ops/interpolation.h"
+#include "tenon/ops/accumulation.h"
+#include "tenon/ops/arithmetic.h"
+#include "tenon/ops/conversion.h"
 #include "tenon/ops/gradient_operator.h"
+#include "tenon/ops/grid_sample.h"
+#include "tenon/ops/interpolation.h"
+#include "tenon/ops/reduction.h"
+#include "tenon/ops/rounding.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {
@@ -30,7 +34,7 @@ Place reflected(Lower& l, Place p, SymInt size, bool align, Compute type) {
   Expr span = cast(l.extent(align ? size - 1 : size), type), from = p.x - low;
   Expr slope = loop::select(from < 0.0, -p.slope, p.slope);
   from = loop::abs(from);
-  Expr turns = floor(from / span), extra = call(loop::Fn::fmod, from, span);
+  Expr turns = loop::floor(from / span), extra = call(loop::Fn::fmod, from, span);
   Expr even = call(loop::Fn::fmod, turns, l.constant(2, type)) == 0.0;
   return {loop::select(even, extra, span - extra) + low, loop::select(even, slope, -slope)};
 }
@@ -56,7 +60,7 @@ std::vector<Tap> taps(Lower& l, Expr grid, SymInt size, const GridSampling& how,
     out.push_back({cast(loop::select(inside, at, zero), Compute::i64), inside, weight, slope});
   };
   if (how.interpolation == GridSampling::bicubic) {
-    Expr low = floor(p.x), t = p.x - low;
+    Expr low = loop::floor(p.x), t = p.x - low;
     constexpr double a = cubic_parameter;
     auto at = [&](double k) { return moved_inside(l, {low + k, zero}, size, how, type).x; };
     Expr before = t + 1.0, after = one - t, beyond = one - t + 1.0;
@@ -71,7 +75,7 @@ std::vector<Tap> taps(Lower& l, Expr grid, SymInt size, const GridSampling& how,
     add(call(loop::Fn::round_even, p.x), one, zero);
     return out;
   }
-  Expr low = floor(p.x), t = p.x - low;
+  Expr low = loop::floor(p.x), t = p.x - low;
   add(low, one - t, -p.slope);
   add(low + 1.0, t, p.slope);
   return out;

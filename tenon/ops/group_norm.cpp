@@ -1,10 +1,10 @@
 // Normalization over groups of channels.
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/convert.h"
-#include "tenon/ops/normalization.h"
+#include "tenon/ops/conversion.h"
 #include "tenon/ops/gradient_operator.h"
-#include "tenon/ops/reduce.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/normalization.h"
+#include "tenon/ops/reduction.h"
+#include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"
 #include "tenon/rules/symbolic_shapes.h"
 

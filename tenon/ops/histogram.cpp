@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/create.h"
 #include "tenon/ops/elements.h"
+#include "tenon/ops/ranges.h"
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"

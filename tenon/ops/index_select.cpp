@@ -2,11 +2,14 @@
 
 #include "tenon/ops/accumulation.h"
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/comparison.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/creation.h"
 #include "tenon/ops/indexing.h"
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/scatter_gather.h"
 #include "tenon/ops/views.h"
+#include "tenon/ops/where.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {

@@ -2,9 +2,10 @@
 
 #include "tenon/ops/accumulation.h"
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/creation.h"
 #include "tenon/ops/masking.h"
 #include "tenon/ops/views.h"
+#include "tenon/ops/where.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
 #include "tenon/rules/symbolic_shapes.h"

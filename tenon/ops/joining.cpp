@@ -1,6 +1,7 @@
 #include "tenon/ops/joining.h"
 
-#include "tenon/ops/create.h"
+#include "tenon/ops/arithmetic.h"
+#include "tenon/ops/creation.h"
 #include "tenon/ops/padding.h"
 #include "tenon/ops/views.h"
 #include "tenon/rules/infer.h"

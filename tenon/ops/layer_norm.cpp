@@ -2,10 +2,11 @@
 #include <limits>
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/convert.h"
-#include "tenon/ops/normalization.h"
+#include "tenon/ops/conversion.h"
 #include "tenon/ops/gradient_operator.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/normalization.h"
+#include "tenon/ops/powers.h"
+#include "tenon/ops/reduction.h"
 #include "tenon/rules/registry.h"
 #include "tenon/rules/symbolic_shapes.h"
 

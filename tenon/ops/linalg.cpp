@@ -4,8 +4,13 @@
 
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/blas.h"
-#include "tenon/ops/convert.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/comparison.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/creation.h"
+#include "tenon/ops/elements.h"
+#include "tenon/ops/powers.h"
+#include "tenon/ops/views.h"
+#include "tenon/ops/where.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/templates/matrix.h"
 

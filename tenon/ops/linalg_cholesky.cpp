@@ -2,8 +2,9 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/blas.h"
 #include "tenon/ops/diagonal.h"
-#include "tenon/ops/fill.h"
+#include "tenon/ops/elements.h"
 #include "tenon/ops/linalg.h"
+#include "tenon/ops/triangular.h"
 #include "tenon/rules/registry.h"
 #include "tenon/templates/matrix.h"
 

@@ -3,11 +3,15 @@
 
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/blas.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/comparison.h"
+#include "tenon/ops/creation.h"
+#include "tenon/ops/elements.h"
 #include "tenon/ops/linalg.h"
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/shape.h"
+#include "tenon/ops/sign.h"
 #include "tenon/ops/views.h"
+#include "tenon/ops/where.h"
 #include "tenon/rules/registry.h"
 #include "tenon/templates/matrix.h"
 

@@ -3,10 +3,11 @@
 
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/blas.h"
-#include "tenon/ops/convert.h"
-#include "tenon/ops/fill.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/elements.h"
 #include "tenon/ops/linalg.h"
 #include "tenon/ops/shape.h"
+#include "tenon/ops/triangular.h"
 #include "tenon/ops/views.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"

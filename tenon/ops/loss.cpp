@@ -1,7 +1,7 @@
 #include "tenon/ops/loss.h"
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/reduction.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/symbolic_shapes.h"
 

@@ -1,8 +1,10 @@
 // Binary cross-entropy of probabilities and of logits.
 #include "tenon/ops/activation.h"
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/elementwise.h"
+#include "tenon/ops/comparison.h"
 #include "tenon/ops/loss.h"
+#include "tenon/ops/powers.h"
+#include "tenon/ops/where.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {

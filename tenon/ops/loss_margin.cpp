@@ -1,10 +1,10 @@
 // Margin losses over classes.
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/elementwise.h"
 #include "tenon/ops/gradient_operator.h"
 #include "tenon/ops/loss.h"
-#include "tenon/rules/symbolic_shapes.h"
+#include "tenon/ops/powers.h"
 #include "tenon/rules/registry.h"
+#include "tenon/rules/symbolic_shapes.h"
 
 namespace tenon {
 

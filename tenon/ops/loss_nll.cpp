@@ -2,15 +2,15 @@
 #include <numbers>
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/convert.h"
-#include "tenon/ops/create.h"
-#include "tenon/ops/elementwise.h"
-#include "tenon/ops/index.h"
-#include "tenon/ops/logic.h"
+#include "tenon/ops/comparison.h"
+#include "tenon/ops/index_select.h"
+#include "tenon/ops/logical.h"
 #include "tenon/ops/loss.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/powers.h"
+#include "tenon/ops/reduction.h"
 #include "tenon/ops/softmax.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/views.h"
+#include "tenon/ops/where.h"
 #include "tenon/rules/registry.h"
 #include "tenon/rules/symbolic_shapes.h"
 

@@ -1,10 +1,12 @@
 // Losses that compare pairs and triplets of samples by a margin.
 #include "tenon/ops/arithmetic.h"
+#include "tenon/ops/clamp.h"
+#include "tenon/ops/comparison.h"
 #include "tenon/ops/distance_functions.h"
-#include "tenon/ops/elementwise.h"
-#include "tenon/ops/logic.h"
 #include "tenon/ops/loss.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/powers.h"
+#include "tenon/ops/reduction.h"
+#include "tenon/ops/where.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {

@@ -1,7 +1,9 @@
 // Losses of the difference between two tensors. Their gradient for the target is the one with the sides exchanged.
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/elementwise.h"
+#include "tenon/ops/comparison.h"
 #include "tenon/ops/loss.h"
+#include "tenon/ops/sign.h"
+#include "tenon/ops/where.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {

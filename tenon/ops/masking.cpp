@@ -3,10 +3,12 @@
 #include <cstring>
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/creation.h"
 #include "tenon/ops/indexing.h"
 #include "tenon/ops/splitting.h"
 #include "tenon/ops/views.h"
+#include "tenon/ops/where.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
 #include "tenon/rules/symbolic_shapes.h"

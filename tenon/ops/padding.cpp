@@ -1,7 +1,7 @@
 #include "tenon/ops/padding.h"
 
 #include "tenon/ops/accumulation.h"
-#include "tenon/ops/convert.h"
+#include "tenon/ops/conversion.h"
 #include "tenon/ops/joining.h"
 #include "tenon/ops/views.h"
 #include "tenon/rules/infer.h"

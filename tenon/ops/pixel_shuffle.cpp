@@ -1,6 +1,7 @@
 // Channels turned into space and back, and channels shuffled among groups.
-#include "tenon/ops/convert.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/powers.h"
+#include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {

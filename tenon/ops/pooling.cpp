@@ -2,9 +2,11 @@
 
 #include <limits>
 
+#include "tenon/ops/conversion.h"
 #include "tenon/ops/gradient_operator.h"
-#include "tenon/ops/index.h"
-#include "tenon/ops/view.h"
+#include "tenon/ops/rounding.h"
+#include "tenon/ops/scatter_gather.h"
+#include "tenon/ops/views.h"
 #include "tenon/rules/symbolic_shapes.h"
 
 namespace tenon {

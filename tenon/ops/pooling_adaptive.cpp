@@ -1,10 +1,11 @@
 // Pools whose windows follow from the size of the result.
-#include "tenon/rules/symbolic_shapes.h"
-#include "tenon/rules/memory_format.h"
+#include "tenon/ops/conversion.h"
 #include "tenon/ops/pooling.h"
-#include "tenon/ops/reduce.h"
+#include "tenon/ops/reduction.h"
+#include "tenon/ops/views.h"
+#include "tenon/rules/memory_format.h"
 #include "tenon/rules/registry.h"
-#include "tenon/ops/view.h"
+#include "tenon/rules/symbolic_shapes.h"
 
 namespace tenon {
 

@@ -1,13 +1,15 @@
 // Quantiles of rows.
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/convert.h"
-#include "tenon/ops/create.h"
-#include "tenon/ops/elementwise.h"
+#include "tenon/ops/comparison.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/creation.h"
 #include "tenon/ops/reduction.h"
+#include "tenon/ops/rounding.h"
 #include "tenon/ops/scatter_gather.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/sorting.h"
 #include "tenon/ops/views.h"
+#include "tenon/ops/where.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {

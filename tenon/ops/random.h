@@ -30,9 +30,15 @@ void seed_random(int64_t seed);
 /// A state of its own.
 Tensor random_state(int64_t seed, int64_t counter);
 
-extern Handle random_uniform, random_normal, random_int, random_permutation, native_dropout, dropout;
+extern Handle random_uniform, random_normal, random_int, random_permutation;
 
-/// Uniform numbers in [0, 1) with the sizes, strides, dtype and device of another tensor.
+/// Draws by random_uniform or random_normal from the ambient state.
+Tensor draw(const Handle& distribution, const Sizes& sizes, DType dtype);
+/// Uniform numbers in [0, 1), or normal ones, with the sizes, strides, dtype and device of another tensor; f32 where
+/// its dtype is not a floating point one.
 Tensor uniform_like(const Tensor& x);
+Tensor normal_like(const Tensor& x);
+/// Integers in [low, high) with the sizes, strides and dtype of another tensor.
+Tensor integers_like(const Tensor& x, const CallArg& low, const CallArg& high);
 
 }  // namespace tenon

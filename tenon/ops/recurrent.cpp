@@ -2,6 +2,7 @@
 #include "tenon/ops/activation.h"
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/blas.h"
+#include "tenon/ops/dropout.h"
 #include "tenon/ops/random.h"
 #include "tenon/rules/registry.h"
 #include "tenon/ops/joining.h"

@@ -3,12 +3,14 @@
 #include <algorithm>
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/convert.h"
-#include "tenon/ops/create.h"
-#include "tenon/ops/logic.h"
+#include "tenon/ops/comparison.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/creation.h"
+#include "tenon/ops/logical.h"
 #include "tenon/ops/scatter_gather.h"
 #include "tenon/ops/view_writes.h"
 #include "tenon/ops/views.h"
+#include "tenon/ops/where.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
 #include "tenon/rules/symbolic_shapes.h"
@@ -56,13 +58,6 @@ Reduced::Reduced(const ArgsView& call, const Sizes& sizes) : rank(sizes.size()) 
     for (size_t i = 0; i < rank; ++i) dims.push_back(i);
   keepdim = schema.find("keepdim") >= 0 && call.flag("keepdim");
 }
-Reduced::Reduced(const ArgsView& call, const Sizes& sizes, int dims_at, int keepdim_at) : rank(sizes.size()) {
-  if (dims_at >= 0) dims = call.dims(static_cast<size_t>(dims_at), rank);
-  else
-    for (size_t i = 0; i < rank; ++i) dims.push_back(i);
-  keepdim = keepdim_at >= 0 && call.flag(static_cast<size_t>(keepdim_at));
-}
-
 Sizes dims_argument(const Reduced& over) {
   Sizes out;
   for (size_t d : over.dims) out.push_back(SymInt(static_cast<int64_t>(d)));

@@ -17,7 +17,6 @@ struct Reduced {
   bool keepdim = false;
   size_t rank = 0;
   Reduced(const ArgsView& call, const Sizes& sizes);
-  Reduced(const ArgsView& call, const Sizes& sizes, int dims_at, int keepdim_at);  // TRANSITION
   Reduced(SmallVector<size_t, 6> dims, bool keepdim, size_t rank)
       : dims(std::move(dims)), keepdim(keepdim), rank(rank) {}
   Index at(const Index& result, const Index& reduced) const { return unreduced(result, reduced, dims, rank, keepdim); }

@@ -1,7 +1,7 @@
 #include "tenon/ops/repeat.h"
 
-#include "tenon/ops/convert.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/creation.h"
 #include "tenon/ops/index_select.h"
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/views.h"

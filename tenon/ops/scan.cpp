@@ -4,13 +4,17 @@
 #include <limits>
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/convert.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/comparison.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/creation.h"
 #include "tenon/ops/flip.h"
 #include "tenon/ops/joining.h"
-#include "tenon/ops/logic.h"
+#include "tenon/ops/logical.h"
+#include "tenon/ops/powers.h"
 #include "tenon/ops/scatter_gather.h"
+#include "tenon/ops/sign.h"
 #include "tenon/ops/views.h"
+#include "tenon/ops/where.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {

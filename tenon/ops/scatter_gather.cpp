@@ -2,9 +2,13 @@
 
 #include "tenon/ops/accumulation.h"
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/comparison.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/creation.h"
 #include "tenon/ops/indexing.h"
+#include "tenon/ops/logical.h"
 #include "tenon/ops/views.h"
+#include "tenon/ops/where.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
 

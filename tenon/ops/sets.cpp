@@ -4,8 +4,10 @@
 #include <numeric>
 
 #include "tenon/ops/arithmetic.h"
+#include "tenon/ops/comparison.h"
+#include "tenon/ops/conversion.h"
 #include "tenon/ops/elements.h"
-#include "tenon/ops/logic.h"
+#include "tenon/ops/logical.h"
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/views.h"

@@ -1,6 +1,6 @@
 #include "tenon/ops/shape.h"
 
-#include "tenon/ops/convert.h"
+#include "tenon/ops/conversion.h"
 #include "tenon/ops/item.h"
 #include "tenon/ops/views.h"
 #include "tenon/rules/infer.h"

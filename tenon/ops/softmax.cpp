@@ -3,8 +3,11 @@
 #include <limits>
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/convert.h"
+#include "tenon/ops/comparison.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/powers.h"
 #include "tenon/ops/reduction.h"
+#include "tenon/ops/where.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {
@@ -17,21 +20,29 @@ namespace {
 using loop::Compute;
 
 Metas softmax_meta(MetaCall& m) {
-  const TensorMeta& x = m.meta(0);
-  (void)m.dim(1, x.rank());
+  const TensorMeta& x = m.meta("self");
+  (void)m.dim("dim", x.rank());
   m.require(is_floating(x.dtype), "expected a floating point tensor, got ", x, "; convert it or give a dtype");
-  return like(x, x.sizes, m.flag(2) ? DType::f32 : x.dtype);
+  return like(x, x.sizes, m.flag("half_to_float") ? DType::f32 : x.dtype);
 }
 
 Metas gradient_meta(MetaCall& m) {
-  (void)m.dim(2, m.meta(0).rank());
-  return like(m.meta(0), m.meta(0).sizes, m.dtype(3).value_or(m.meta(0).dtype));
+  const TensorMeta& g = m.meta("grad_output");
+  (void)m.dim("dim", g.rank());
+  return like(g, g.sizes, m.dtype("input_dtype").value_or(g.dtype));
+}
+
+Reduced along_dim(const Lower& l, const Ref& x) {
+  size_t rank = x.sizes().size(), dim = l.dim("dim", rank);
+  SmallVector<size_t, 6> dims;
+  if (rank > 0) dims.push_back(dim);  // a tensor without dimensions is a row of one element
+  return Reduced(dims, true, rank);
 }
 
 // exp(x - max), or its logarithm, over its sum along the dim.
 void lower_softmax(Lower& l, bool logarithm) {
-  Ref x = l[0], out = l.out();
-  Reduced over = Reduced(l, x.sizes(), 1, -1).kept();
+  Ref x = l["self"], out = l.out();
+  Reduced over = along_dim(l, x);
   Sizes extents = extents_of(x.sizes(), over.dims), row = reduced_sizes(x.sizes(), over.dims, true);
   DType dtype = computable(out.dtype());
   Compute type = loop::compute_of(dtype);
@@ -54,8 +65,8 @@ void lower_softmax(Lower& l, bool logarithm) {
 
 // softmax: (g - sum(g * y)) * y. log_softmax: g - exp(y) * sum(g).
 void lower_softmax_gradient(Lower& l, bool logarithm) {
-  Ref g = l[0], y = l[1];
-  Reduced over = Reduced(l, g.sizes(), 2, -1).kept();
+  Ref g = l["grad_output"], y = l["output"];
+  Reduced over = along_dim(l, g);
   DType dtype = computable(g.dtype());
   Compute type = loop::compute_of(dtype);
   Ref total = l.temporary(dtype, reduced_sizes(g.sizes(), over.dims, true), [&](const Index& i) {
@@ -71,43 +82,48 @@ void lower_softmax_gradient(Lower& l, bool logarithm) {
 }
 
 Results converted(Build& b, const Handle& handle) {
-  Tensor x = b.dtype(2) ? to(b[0], *b.dtype(2)) : b[0];
-  return handle(x, b.arg(1), false);
+  std::optional<DType> dtype = b.dtype("dtype");
+  return handle(dtype ? to(b["self"], *dtype) : b["self"], b.arg("dim"), false);
 }
 
 }  // namespace
 
 void register_softmax(Registry& ops) {
   ops.add(softmax, {
-      .schema = "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return converted(b, softmax_of); },
-  });
+                       .schema = "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+                       .kind = OpKind::composite,
+                       .decompose = [](Build& b) { return converted(b, softmax_of); },
+                   });
   ops.add(log_softmax, {
-      .schema = "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return converted(b, log_softmax_of); },
-  });
+                           .schema = "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+                           .kind = OpKind::composite,
+                           .decompose = [](Build& b) { return converted(b, log_softmax_of); },
+                       });
   ops.alias(softmax, {"special_softmax"});
   ops.add({
       .schema = "special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
       .kind = OpKind::composite,
       .decompose = [](Build& b) { return converted(b, log_softmax_of); },
   });
-  ops.add(softmax_of, {
-      .schema = "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-      .kind = OpKind::reduction,
-      .meta = softmax_meta,
-      .lower = [](Lower& l) { lower_softmax(l, false); },
-      .vjp = {{"self", [](Vjp& v) { return softmax_backward(v.grad(), v.out(), v.arg("dim"), v["self"].dtype()); }}},
-  });
-  ops.add(log_softmax_of, {
-      .schema = "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-      .kind = OpKind::reduction,
-      .meta = softmax_meta,
-      .lower = [](Lower& l) { lower_softmax(l, true); },
-      .vjp = {{"self", [](Vjp& v) { return log_softmax_backward(v.grad(), v.out(), v.arg("dim"), v["self"].dtype()); }}},
-  });
+  ops.add(softmax_of,
+          {
+              .schema = "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+              .kind = OpKind::reduction,
+              .meta = softmax_meta,
+              .lower = [](Lower& l) { lower_softmax(l, false); },
+              .vjp = {{"self",
+                       [](Vjp& v) { return softmax_backward(v.grad(), v.out(), v.arg("dim"), v["self"].dtype()); }}},
+          });
+  ops.add(
+      log_softmax_of,
+      {
+          .schema = "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+          .kind = OpKind::reduction,
+          .meta = softmax_meta,
+          .lower = [](Lower& l) { lower_softmax(l, true); },
+          .vjp = {{"self",
+                   [](Vjp& v) { return log_softmax_backward(v.grad(), v.out(), v.arg("dim"), v["self"].dtype()); }}},
+      });
   ops.add(
       softmax_backward,
       {
@@ -116,35 +132,43 @@ void register_softmax(Registry& ops) {
           .kind = OpKind::reduction,
           .meta = gradient_meta,
           .lower = [](Lower& l) { lower_softmax_gradient(l, false); },
-          .vjp = {{"grad_output, output, dim, input_dtype", [](Vjp& v) -> Grads {
-            Tensor gg = v.grad(0), g = v["grad_output"], y = v["output"];
-            auto total = [&](const Tensor& t) -> Tensor { return sum(t, v.arg("dim"), true); };
-            return {v.needs("grad_output") ? Grad(softmax_backward(gg, y, v.arg("dim"), g.dtype())) : Grad(),
-                    v.needs("output") ? Grad(gg * (g - total(g * y)) - g * total(gg * y)) : Grad()};
-          }}},
+          .vjp = {{"grad_output",
+                   [](Vjp& v) {
+                     return softmax_backward(v.grad(), v["output"], v.arg("dim"), v["grad_output"].dtype());
+                   }},
+                  {"output",
+                   [](Vjp& v) {
+                     Tensor gg = v.grad(), g = v["grad_output"], y = v["output"];
+                     auto total = [&](const Tensor& t) { return sum(t, v.arg("dim"), true); };
+                     return gg * (g - total(g * y)) - g * total(gg * y);
+                   }}},
       });
-  ops.add(log_softmax_backward, {
-      .schema = "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, "
-                "ScalarType input_dtype) -> Tensor",
-      .kind = OpKind::reduction,
-      .meta = gradient_meta,
-      .lower = [](Lower& l) { lower_softmax_gradient(l, true); },
-      .vjp = {{"grad_output, output, dim, input_dtype", [](Vjp& v) -> Grads {
-        Tensor gg = v.grad(0), g = v["grad_output"], p = exp(v["output"]);
-        return {v.needs("grad_output") ? Grad(gg - Tensor(sum(gg * p, v.arg("dim"), true))) : Grad(),
-                v.needs("output") ? Grad(-gg * p * Tensor(sum(g, v.arg("dim"), true))) : Grad()};
-      }}},
-  });
-  ops.add(safe_softmax, {
-      .schema = "_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose =
-          [](Build& b) {  // a row that is masked throughout gives zeros
-            Tensor masked = all_dim(eq(b["self"], -std::numeric_limits<double>::infinity()), b.arg("dim"), true);
-            return where(masked, 0.0, Tensor(softmax(b["self"], b.arg("dim"), b.arg("dtype"))));
-          },
-      .vjp = {{"self", [](Vjp& v) { return softmax_backward(v.grad(), v.out(), v.arg("dim"), v["self"].dtype()); }}},
-  });
+  ops.add(log_softmax_backward,
+          {
+              .schema = "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, "
+                        "ScalarType input_dtype) -> Tensor",
+              .kind = OpKind::reduction,
+              .meta = gradient_meta,
+              .lower = [](Lower& l) { lower_softmax_gradient(l, true); },
+              .vjp = {{"grad_output, output",
+                       [](Vjp& v) -> Grads {
+                         Tensor gg = v.grad(), g = v["grad_output"], p = exp(v["output"]);
+                         return {gg - sum(gg * p, v.arg("dim"), true), -gg * p * sum(g, v.arg("dim"), true)};
+                       }}},
+          });
+  ops.add(safe_softmax,
+          {
+              .schema = "_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+              .kind = OpKind::composite,
+              .decompose =
+                  [](Build& b) {  // a row that is masked throughout gives zeros
+                    Tensor masked =
+                        all_dim(eq(b["self"], -std::numeric_limits<double>::infinity()), b.arg("dim"), true);
+                    return where(masked, 0.0, softmax(b["self"], b.arg("dim"), b.arg("dtype")));
+                  },
+              .vjp = {{"self",
+                       [](Vjp& v) { return softmax_backward(v.grad(), v.out(), v.arg("dim"), v["self"].dtype()); }}},
+          });
 }
 
 }  // namespace tenon

@@ -4,7 +4,8 @@
 #include <limits>
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/creation.h"
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/views.h"
 #include "tenon/rules/infer.h"

@@ -1,9 +1,10 @@
-// Special functions of mathematics. They are computed by plain functions in double precision, one element at a time.
+// Special functions of mathematics. Those without a formula of their own in loop:: are computed by plain functions in
+// double precision, one element at a time.
 #pragma once
 #include "tenon/rules/op_def.h"
 
 namespace tenon {
 
-extern Handle polygamma, i0;
+extern Handle erf, erfc, erfinv, lgamma, digamma, polygamma, i0;
 
 }  // namespace tenon

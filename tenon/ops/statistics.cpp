@@ -4,10 +4,12 @@
 #include <limits>
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/convert.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/comparison.h"
+#include "tenon/ops/loss.h"
+#include "tenon/ops/powers.h"
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/views.h"
+#include "tenon/ops/where.h"
 #include "tenon/rules/registry.h"
 #include "tenon/rules/symbolic_shapes.h"
 

@@ -1,5 +1,5 @@
 // Views copied: view_copy, slice_copy and so on, the functional forms of views.
-#include "tenon/ops/convert.h"
+#include "tenon/ops/conversion.h"
 #include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"
 

@@ -1,12 +1,15 @@
 #include "tenon/ops/view_writes.h"
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/create.h"
+#include "tenon/ops/comparison.h"
+#include "tenon/ops/creation.h"
 #include "tenon/ops/diagonal.h"
 #include "tenon/ops/fold.h"
 #include "tenon/ops/index_select.h"
+#include "tenon/ops/ranges.h"
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/views.h"
+#include "tenon/ops/where.h"
 #include "tenon/rules/registry.h"
 #include "tenon/rules/symbolic_shapes.h"
 

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "tenon/ops/convert.h"
+#include "tenon/ops/conversion.h"
 #include "tenon/ops/diagonal.h"
+#include "tenon/ops/reduction.h"
 #include "tenon/ops/splitting.h"
 #include "tenon/rules/registry.h"
 #include "tenon/rules/symbolic_shapes.h"

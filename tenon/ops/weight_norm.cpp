@@ -1,9 +1,12 @@
 #include "tenon/ops/weight_norm.h"
 
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/convert.h"
-#include "tenon/ops/logic.h"
+#include "tenon/ops/comparison.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/linalg_norms.h"
+#include "tenon/ops/sign.h"
 #include "tenon/ops/statistics.h"
+#include "tenon/ops/where.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {

@@ -1,6 +1,6 @@
 #include "tenon/passes/autocast.h"
 
-#include "tenon/ops/convert.h"
+#include "tenon/ops/conversion.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/trace/trace.h"
 

@@ -57,7 +57,7 @@ struct Slot {
   size_t position = 0;
   Slot(const char* name) : name(name) {}
   Slot(size_t position) : position(position) {}
-  Slot(int position) : position(static_cast<size_t>(position)) {}  // TRANSITION
+  Slot(int) = delete;  // a number says nothing to the reader
 };
 
 /// Typed access to the arguments of a call; the base of what rules get.

@@ -63,7 +63,10 @@ struct GradFormula {
   template <class F>
   GradFormula(const char* of, F f) : of(of) {
     if constexpr (std::is_same_v<std::invoke_result_t<F, Vjp&>, Grads>) formula = f;
-    else formula = [](Vjp& v) { return Grads{Grad(F{}(v))}; };
+    else {
+      static_assert(std::is_empty_v<F>, "a plain function must return Grads");
+      formula = [](Vjp& v) { return Grads{Grad(F{}(v))}; };
+    }
   }
 };
 struct GradFormulas : std::vector<GradFormula> {

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "tenon/ops/convert.h"
+#include "tenon/ops/conversion.h"
 #include "tenon/rules/registry.h"
 #include "tenon/ops/views.h"
 #include "tenon/sym/evaluate.h"

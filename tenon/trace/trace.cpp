@@ -1,6 +1,6 @@
 #include "tenon/trace/trace.h"
 
-#include "tenon/ops/create.h"
+#include "tenon/ops/creation.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/symbolic_shapes.h"
 

@@ -1,3 +1,6 @@
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/creation.h"
+#include "tenon/ops/dropout.h"
 #include "tenon/ops/random.h"
 
 #include <gtest/gtest.h>
@@ -5,8 +8,6 @@
 #include <algorithm>
 
 #include "tenon/interp/eager.h"
-#include "tenon/ops/convert.h"
-#include "tenon/ops/create.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {

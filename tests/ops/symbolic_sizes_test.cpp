@@ -4,6 +4,7 @@
 #include "tenon/ops/convolution.h"
 #include "tenon/ops/pooling.h"
 #include "tenon/rules/registry.h"
+#include "tenon/ops/joining.h"
 #include "tenon/ops/shape.h"
 #include "tenon/trace/trace.h"
 

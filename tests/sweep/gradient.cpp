@@ -1,6 +1,6 @@
 #include "tenon/autograd/reverse.h"
 #include "tenon/interp/run_graph.h"
-#include "tenon/ops/convert.h"
+#include "tenon/ops/conversion.h"
 #include "tenon/rules/op_def.h"
 #include "tenon/trace/trace.h"
 #include "tests/sweep/checks.h"

@@ -1,0 +1,221 @@
+#include "tenon/ops/creation.h"
+
+#include "tenon/rules/infer.h"
+#include "tenon/rules/registry.h"
+
+namespace tenon {
+
+Handle full, ones, full_like, zeros_like, ones_like, empty_like, scalar_tensor, new_zeros, new_full, eye;
+
+Tensor zeros(const Sizes& sizes, const Tensor& like) {
+  return full(sizes, 0, kw("dtype", like.dtype()), kw("device", like.meta().device));
+}
+
+TensorMeta factory_meta(const ArgsView& m, Sizes sizes, DType otherwise) {
+  Device device;
+  if (auto* d = m.arg("device").get<Device>()) device = *d;
+  return make_meta(m.dtype("dtype").value_or(otherwise), std::move(sizes), device);
+}
+
+DType number_dtype(const CallArg& arg) {
+  if (arg.is<bool>()) return DType::boolean;
+  if (auto* s = arg.get<SymInt>()) return s->is_int() || s->is_integer_typed() ? DType::i64 : DType::f32;
+  return DType::f32;
+}
+
+namespace {
+
+Metas sized_meta(MetaCall& m) { return factory_meta(m, m.ints("size"), DType::f32); }
+
+// x_like: what is not given comes from x, and so do the strides where x is dense.
+Metas like_meta(MetaCall& m) {
+  const TensorMeta& x = m.meta("self");
+  TensorMeta out = make_meta(m.dtype("dtype").value_or(x.dtype), x.sizes, x.device);
+  if (auto* d = m.arg("device").get<Device>()) out.device = *d;
+  MemoryFormat wanted = MemoryFormat::preserve;
+  if (auto* f = m.arg("memory_format").get<MemoryFormat>()) wanted = *f;
+  if (wanted != MemoryFormat::preserve) out.strides = strides_in(wanted, x.sizes);
+  else if (is_dense(x)) out.strides = x.strides;
+  else {
+    const TensorMeta* operand = &x;
+    out.strides = pointwise_strides(x.sizes, std::span<const TensorMeta* const>(&operand, 1));
+  }
+  return out;
+}
+
+// x.new_zeros: what is not given comes from x, never the strides.
+TensorMeta new_meta(const ArgsView& m) {
+  const TensorMeta& x = m.meta("self");
+  TensorMeta out = factory_meta(m, m.ints("size"), x.dtype);
+  if (!m.given("device")) out.device = x.device;
+  return out;
+}
+Metas new_like_meta(MetaCall& m) { return new_meta(m); }
+
+Sizes checked_strides(const ArgsView& m) {
+  Sizes strides = m.ints("stride");
+  m.require(strides.size() == m.ints("size").size(), "stride: expected one number per dimension of ", m.ints("size"),
+            ", got ", strides);
+  return strides;
+}
+
+void lower_constant(Lower& l, double value) {
+  l.tensor([&](const Index&) { return l.constant(value, loop::compute_of(l.out().dtype())); });
+}
+void lower_zeros(Lower& l) { lower_constant(l, 0); }
+void lower_ones(Lower& l) { lower_constant(l, 1); }
+void lower_empty(Lower& l) { lower_constant(l, 0); }  // undefined contents: zeros make every run the same
+
+void lower_number(Lower& l, const char* value) {
+  l.tensor([&](const Index&) { return l.scalar(value, loop::compute_of(l.out().dtype())); });
+}
+void lower_full(Lower& l) { lower_number(l, "fill_value"); }
+
+void lower_eye(Lower& l) {
+  l.tensor([&](const Index& i) { return cast(i[0] == i[1], loop::compute_of(l.out().dtype())); });
+}
+
+}  // namespace
+
+void register_creation(Registry& ops) {
+  ops.add(full, {
+                    .schema = "full(SymInt[] size, Scalar fill_value, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
+                    .meta = [](MetaCall& m) -> Metas {
+                      return factory_meta(m, m.ints("size"), number_dtype(m.arg("fill_value")));
+                    },
+                    .lower = lower_full,
+                });
+  ops.add({
+      .schema = "zeros(SymInt[] size, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
+      .meta = sized_meta,
+      .lower = lower_zeros,
+  });
+  ops.add(ones, {
+                    .schema = "ones(SymInt[] size, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
+                    .meta = sized_meta,
+                    .lower = lower_ones,
+                });
+  ops.add({
+      .schema =
+          "empty.memory_format(SymInt[] size, *, " TENON_TENSOR_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor",
+      .meta = [](MetaCall& m) -> Metas {
+        TensorMeta out = factory_meta(m, m.ints("size"), DType::f32);
+        if (auto* f = m.arg("memory_format").get<MemoryFormat>()) out.strides = strides_in(*f, out.sizes);
+        return out;
+      },
+      .lower = lower_empty,
+  });
+  ops.add(scalar_tensor, {
+                             .schema = "scalar_tensor(Scalar s, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
+                             .meta = [](MetaCall& m) -> Metas { return factory_meta(m, {}, DType::f32); },
+                             .lower = [](Lower& l) { lower_number(l, "s"); },
+                         });
+  ops.add(full_like, {
+                         .schema = "full_like(Tensor self, Scalar fill_value, *, " TENON_TENSOR_OPTIONS
+                                   ", MemoryFormat? memory_format=None) -> Tensor",
+                         .meta = like_meta,
+                         .lower = lower_full,
+                         .vjp = no_gradient(),
+                     });
+  ops.add(zeros_like, {
+                          .schema = "zeros_like(Tensor self, *, " TENON_TENSOR_OPTIONS
+                                    ", MemoryFormat? memory_format=None) -> Tensor",
+                          .meta = like_meta,
+                          .lower = lower_zeros,
+                          .vjp = no_gradient(),
+                      });
+  ops.add(ones_like, {
+                         .schema = "ones_like(Tensor self, *, " TENON_TENSOR_OPTIONS
+                                   ", MemoryFormat? memory_format=None) -> Tensor",
+                         .meta = like_meta,
+                         .lower = lower_ones,
+                         .vjp = no_gradient(),
+                     });
+  ops.add(empty_like, {
+                          .schema = "empty_like(Tensor self, *, " TENON_TENSOR_OPTIONS
+                                    ", MemoryFormat? memory_format=None) -> Tensor",
+                          .meta = like_meta,
+                          .lower = lower_empty,
+                          .vjp = no_gradient(),
+                      });
+  ops.add(new_zeros, {
+                         .schema = "new_zeros(Tensor self, SymInt[] size, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
+                         .meta = new_like_meta,
+                         .lower = lower_zeros,
+                         .vjp = no_gradient(),
+                     });
+  ops.add({
+      .schema = "new_ones(Tensor self, SymInt[] size, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
+      .meta = new_like_meta,
+      .lower = lower_ones,
+      .vjp = no_gradient(),
+  });
+  ops.add({
+      .schema = "new_empty(Tensor self, SymInt[] size, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
+      .meta = new_like_meta,
+      .lower = lower_empty,
+      .vjp = no_gradient(),
+  });
+  ops.add(new_full, {
+                        .schema = "new_full(Tensor self, SymInt[] size, Scalar fill_value, *, " TENON_TENSOR_OPTIONS
+                                  ") -> Tensor",
+                        .meta = new_like_meta,
+                        .lower = lower_full,
+                        .vjp = no_gradient(),
+                    });
+  ops.add({
+      .schema = "new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
+      .meta = [](MetaCall& m) -> Metas {
+        TensorMeta out = new_meta(m);
+        out.strides = checked_strides(m);
+        return out;
+      },
+      .lower = lower_empty,
+      .vjp = no_gradient(),
+  });
+  ops.add({
+      .schema = "empty_strided(SymInt[] size, SymInt[] stride, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
+      .meta = [](MetaCall& m) -> Metas {
+        TensorMeta out = factory_meta(m, m.ints("size"), DType::f32);
+        out.strides = checked_strides(m);
+        return out;
+      },
+      .lower = lower_empty,
+  });
+  ops.add({
+      .schema = "empty_permuted(SymInt[] size, int[] physical_layout, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
+      .meta = [](MetaCall& m) -> Metas {
+        TensorMeta out = factory_meta(m, m.ints("size"), DType::f32);
+        Sizes order = m.ints("physical_layout");
+        m.require(order.size() == out.rank(), "physical_layout: expected every dimension of ", out.sizes, " once, got ",
+                  order);
+        SymInt step = 1;
+        std::vector<bool> seen(out.rank());
+        for (size_t k = order.size(); k-- > 0;) {
+          size_t d = normal_dim(order[k].as_int(), out.rank());
+          m.require(!seen[d], "physical_layout: expected every dimension of ", out.sizes, " once, got ", order);
+          seen[d] = true;
+          out.strides[d] = step;
+          step = step * (out.sizes[d] == SymInt(0) ? SymInt(1) : out.sizes[d]);
+        }
+        return out;
+      },
+      .lower = lower_empty,
+  });
+  ops.add({
+      .schema = "eye(SymInt n, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
+      .meta = [](MetaCall& m) -> Metas {
+        return factory_meta(m, {m.integer("n"), m.integer("n")}, DType::f32);
+      },
+      .lower = lower_eye,
+  });
+  ops.add(eye, {
+                   .schema = "eye.m(SymInt n, SymInt m, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
+                   .meta = [](MetaCall& m) -> Metas {
+                     return factory_meta(m, {m.integer("n"), m.integer("m")}, DType::f32);
+                   },
+                   .lower = lower_eye,
+               });
+}
+
+}  // namespace tenon

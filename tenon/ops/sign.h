@@ -1,0 +1,9 @@
+// Signs and magnitudes.
+#pragma once
+#include "tenon/rules/op_def.h"
+
+namespace tenon {
+
+extern Handle abs, sign, sgn;
+
+}  // namespace tenon

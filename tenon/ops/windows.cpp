@@ -1,0 +1,85 @@
+// Windows for spectra: sums of cosines.
+#include <cmath>
+
+#include "tenon/ops/arithmetic.h"
+#include "tenon/ops/creation.h"
+#include "tenon/ops/ranges.h"
+#include "tenon/ops/trigonometric.h"
+#include "tenon/rules/registry.h"
+
+namespace tenon {
+namespace {
+
+// The sum of weight[k] * cos(k * angle); a periodic window is a longer one without its last number.
+Results cosine_window(Build& b, bool periodic, std::initializer_list<double> weights) {
+  int64_t n = b.constant("window_length");
+  b.require(n >= 0, "window_length: expected a number that is not negative, got ", n);
+  DType dtype = b.dtype("dtype").value_or(DType::f32);
+  b.require(is_floating(dtype), "expected a floating point dtype, got ", dtype);
+  if (n <= 1) return full(Sizes{SymInt(n)}, 1, kw("dtype", dtype));
+  Tensor angle = arange(0, n, 1, kw("dtype", dtype)) * (2 * M_PI / static_cast<double>(periodic ? n : n - 1)), window;
+  double k = 0;
+  for (double weight : weights) {
+    if (k > 0) {
+      Tensor term = cos(k == 1 ? angle : angle * k) * weight;
+      window = window ? window + term : term;
+    }
+    ++k;
+  }
+  return one(window + *weights.begin());
+}
+
+Results hann(Build& b, bool periodic) { return cosine_window(b, periodic, {0.5, -0.5}); }
+Results hamming(Build& b, bool periodic, double alpha = 0.54, double beta = 0.46) {
+  return cosine_window(b, periodic, {alpha, -beta});
+}
+Results blackman(Build& b, bool periodic) { return cosine_window(b, periodic, {0.42, -0.5, 0.08}); }
+
+}  // namespace
+
+void register_windows(Registry& ops) {
+  ops.add({
+      .schema = "hann_window(int window_length, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return hann(b, true); },
+  });
+  ops.add({
+      .schema = "hann_window.periodic(int window_length, bool periodic, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return hann(b, b.flag("periodic")); },
+  });
+  ops.add({
+      .schema = "hamming_window(int window_length, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return hamming(b, true); },
+  });
+  ops.add({
+      .schema = "hamming_window.periodic(int window_length, bool periodic, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return hamming(b, b.flag("periodic")); },
+  });
+  ops.add({
+      .schema = "hamming_window.periodic_alpha(int window_length, bool periodic, float alpha, *, " TENON_TENSOR_OPTIONS
+                ") -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return hamming(b, b.flag("periodic"), b.number("alpha")); },
+  });
+  ops.add({
+      .schema = "hamming_window.periodic_alpha_beta(int window_length, bool periodic, float alpha, float beta, "
+                "*, " TENON_TENSOR_OPTIONS ") -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return hamming(b, b.flag("periodic"), b.number("alpha"), b.number("beta")); },
+  });
+  ops.add({
+      .schema = "blackman_window(int window_length, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return blackman(b, true); },
+  });
+  ops.add({
+      .schema = "blackman_window.periodic(int window_length, bool periodic, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return blackman(b, b.flag("periodic")); },
+  });
+}
+
+}  // namespace tenon
