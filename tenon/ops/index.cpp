@@ -193,7 +193,6 @@ void lower_index(Lower& l) {
 
 CallResults index_by_mask(ArgsView& call) {
   std::vector<Tensor> indices = call.tensors(1);
-  if (!has_mask(indices)) return {};  // the stages do it
   Tensor self = call[0];
   return {CallArg(Tensor(unsafe_index(self, without_masks(call, self.meta(), indices, found_places))))};
 }
@@ -271,7 +270,6 @@ void lower_put(Lower& l) {
 
 CallResults put_by_masks(ArgsView& call) {
   std::vector<Tensor> indices = call.tensors(1);
-  if (!has_mask(indices) || only_first_is_mask(indices)) return {};  // the stages do it
   return {CallArg(Tensor(index_put(call[0], without_masks(call, call.meta(0), indices, found_places), call[2], call.arg(3))))};
 }
 
@@ -349,6 +347,7 @@ void register_index(Registry& ops) {
       .lower = lower_index,
       .vjp = {{"self, indices", index_vjp}},
       .kernel = index_by_mask,
+      .host_if = [](const ArgsView& call) { return has_mask(call.tensors("indices")); },
   });
   ops.add(unsafe_index, {
       .schema = "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
@@ -362,6 +361,11 @@ void register_index(Registry& ops) {
       .lower = lower_put,
       .vjp = {{"self, indices, values, accumulate", put_vjp}},
       .kernel = put_by_masks,
+      .host_if =
+          [](const ArgsView& call) {
+            std::vector<Tensor> indices = call.tensors("indices");
+            return has_mask(indices) && !only_first_is_mask(indices);
+          },
   });
   ops.alias(index_put, {"_unsafe_index_put"});
   ops.add({
