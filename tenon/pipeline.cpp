@@ -1,7 +1,9 @@
 #include "tenon/pipeline.h"
 
+#include <cstring>
 #include <set>
 
+#include "tenon/aot/sharing.h"
 #include "tenon/aot/write_joint.h"
 #include "tenon/export/print.h"
 #include "tenon/export/serde/load.h"
@@ -75,13 +77,83 @@ std::string show(const ExportedProgram& program, const ShowOptions& options) {
                    return to_text(halves.backward.convention.outputs[i], halves.forward.convention);
                  });
     }
-    case StageName::loops: return to_text(lower(decompose(functionalize(program).graph.body()).body()));
+    case StageName::loops: return to_text(prepare(functionalize(program))->program);
   }
   unreachable();
 }
 
-RunResult run_program(const ExportedProgram& program, const std::vector<CallArg>& inputs, const RunOptions& options) {
-  return run(functionalize(program, inputs), program, inputs, options);
+std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional) {
+  auto out = std::make_shared<Executable>();
+  out->convention = functional.convention;
+  out->program = lower(decompose(functional.graph.body()).body(), functional.convention);
+  return out;
+}
+
+std::unique_ptr<State> state_of(const ExportedProgram& program, uint64_t seed) {
+  auto state = std::make_unique<State>(seed);
+  for (const auto* list : {&program.state, &program.constants})
+    for (const NamedTensor& t : *list)
+      if (!state->find(t.name)) state->add(t.name, t.tensor);
+  return state;
+}
+
+namespace {
+
+std::string pattern_of(const std::vector<Sharing>& sharings) {
+  std::string key;
+  for (const Sharing& s : sharings) {
+    key += text("memory of ", s.elements, ":");
+    for (size_t k = 0; k < s.inputs.size(); ++k) key += text(" ", s.inputs[k], " ", s.places[k], "+", s.places[k].offset);
+    key += ";";
+  }
+  return key;
+}
+
+/// The caller's tensors with those that will be written replaced by copies, which share memory as the originals do.
+std::vector<CallArg> copies_of_written(const Executable& executable, std::vector<CallArg> inputs) {
+  std::unordered_map<const Storage*, std::shared_ptr<Storage>> copies;
+  for (size_t i = 0; i < executable.program.inputs.size(); ++i) {
+    auto* user = std::get_if<input::User>(&executable.convention.inputs[i]);
+    if (!user || !executable.program.inputs[i].written) continue;
+    if (auto* t = inputs[user->leaf].get<Tensor>(); t && *t) copies[t->storage().get()] = nullptr;
+  }
+  for (CallArg& input : inputs) {
+    auto* t = input.get<Tensor>();
+    auto found = t && *t ? copies.find(t->storage().get()) : copies.end();
+    if (found == copies.end()) continue;
+    if (!found->second) {
+      found->second = std::make_shared<Storage>(found->first->size());
+      if (found->first->size() > 0) std::memcpy(found->second->mutable_data(), found->first->data(), found->first->size());
+    }
+    input = Tensor(t->meta(), found->second);
+  }
+  return inputs;
+}
+
+RunResult run_once(std::shared_ptr<const Executable> executable, const ExportedProgram& program, const std::vector<CallArg>& inputs,
+                   const RunProgramOptions& options) {
+  std::unique_ptr<State> state = state_of(program, options.seed);
+  std::vector<CallArg> own = inputs.size() >= executable->convention.user_inputs.size() ? copies_of_written(*executable, inputs) : inputs;
+  return Session(std::move(executable)).run(*state, own, {.absent_are_ones = options.absent_are_ones});
+}
+
+}  // namespace
+
+std::shared_ptr<const Executable> Executables::for_inputs(const std::vector<CallArg>& inputs) {
+  std::string key = pattern_of(sharings_of(program_, inputs));
+  std::lock_guard lock(mutex_);
+  auto& slot = by_pattern_[key];
+  if (!slot) slot = prepare(functionalize(program_, inputs));
+  return slot;
+}
+
+RunResult run_functional(const FunctionalProgram& functional, const ExportedProgram& program, const std::vector<CallArg>& inputs,
+                         const RunProgramOptions& options) {
+  return run_once(prepare(functional), program, inputs, options);
+}
+
+RunResult run_program(const ExportedProgram& program, const std::vector<CallArg>& inputs, const RunProgramOptions& options) {
+  return run_functional(functionalize(program, inputs), program, inputs, options);
 }
 
 ExportedProgram differentiate(const ExportedProgram& program, size_t of, const Wrt& wrt) {

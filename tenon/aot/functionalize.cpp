@@ -3,11 +3,12 @@
 #include <algorithm>
 
 #include "tenon/aot/functionalizer.h"
+#include "tenon/aot/guards.h"
 #include "tenon/aot/sharing.h"
 #include "tenon/interp/eager.h"
-#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/ops/random.h"
 #include "tenon/passes/normalize.h"
+#include "tenon/rules/symbolic_shapes.h"
 
 namespace tenon {
 namespace {
@@ -271,7 +272,9 @@ FunctionalProgram functionalize(const ExportedProgram& program, const std::vecto
   std::erase_if(together, [&](const Sharing& sharing) {
     return std::none_of(sharing.inputs.begin(), sharing.inputs.end(), [&](size_t i) { return apart.wrote(i); });
   });
-  return together.empty() ? std::move(out) : Walk(program, source.body()).run(together);
+  if (!together.empty()) out = Walk(program, source.body()).run(together);
+  out.convention.guards = guards_of(program);
+  return out;
 }
 
 }  // namespace tenon

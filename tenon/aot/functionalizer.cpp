@@ -2,9 +2,9 @@
 #include "tenon/aot/functionalizer.h"
 
 #include "tenon/ops/conversion.h"
-#include "tenon/rules/symbolic_shapes.h"
-#include "tenon/ops/views.h"
 #include "tenon/ops/view_writes.h"
+#include "tenon/ops/views.h"
+#include "tenon/rules/symbolic_shapes.h"
 
 namespace tenon {
 

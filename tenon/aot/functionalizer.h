@@ -21,7 +21,7 @@ struct Memory {
 struct AliasedTensor {
   Tensor handle;                   // kept alive: it is the key
   std::shared_ptr<Memory> memory;  // shared by all tensors that look at it
-  std::vector<remap::Part> parts;   // from the base
+  std::vector<remap::Part> parts;  // from the base
   Tensor current;                  // its value in the new graph, good for `version`
   uint64_t version = 0;
 };

@@ -10,15 +10,12 @@ namespace tenon {
 namespace {
 
 // What a guard calls L['x']['a'][1].size()[0]: subscripts into the arguments, then a question to what is found there.
-class Source {
+class SourceReader {
  public:
-  Source(std::string_view text, const ExportedProgram& program, std::span<const CallArg> inputs)
-      : rest_(text),
-        inputs_(inputs),
-        root_(program.in_tree()),
-        names_(program.module_calls[0].signature->forward_arg_names) {}
+  SourceReader(std::string_view text, const ExportedProgram& program)
+      : rest_(text), root_(program.in_tree()), names_(program.module_calls[0].signature->forward_arg_names) {}
 
-  std::optional<int64_t> value() {
+  std::optional<GuardSource> read() {
     if (!take("L")) return std::nullopt;
     auto name = subscript();
     if (!name || !enter(*name)) return std::nullopt;
@@ -26,7 +23,7 @@ class Source {
       auto key = subscript();
       if (!key || !descend(*at_, *key)) return std::nullopt;
     }
-    return leaf_ < inputs_.size() ? answer(inputs_[leaf_]) : std::nullopt;
+    return question();
   }
 
  private:
@@ -90,24 +87,22 @@ class Source {
     return true;
   }
 
-  std::optional<int64_t> answer(const CallArg& given) {
-    auto* t = given.get<Tensor>();
-    if (!t || !*t) {
-      auto* number = given.get<SymInt>();
-      return rest_.empty() && number ? number->constant() : std::nullopt;
-    }
-    if (rest_.empty() && t->numel() == SymInt(1) && !is_floating(t->dtype())) return scalar_integer(*t);
-    if (rest_ == ".dim()") return static_cast<int64_t>(t->rank());
-    if (rest_ == ".numel()") return t->numel().constant();
-    if (rest_ == ".storage_offset()") return t->meta().offset.constant();
-    const Sizes* list = take(".size()") ? &t->sizes() : take(".stride()") ? &t->meta().strides : nullptr;
-    auto dim = list ? subscript() : std::nullopt;
+  std::optional<GuardSource> question() {
+    using What = GuardSource::What;
+    auto asks = [&](What what, size_t dim = 0) { return GuardSource{.leaf = leaf_, .what = what, .dim = dim}; };
+    if (rest_.empty()) return asks(What::value);
+    if (rest_ == ".dim()") return asks(What::rank);
+    if (rest_ == ".numel()") return asks(What::count);
+    if (rest_ == ".storage_offset()") return asks(What::offset);
+    bool size = take(".size()");
+    if (!size && !take(".stride()")) return std::nullopt;
+    auto dim = subscript();
     auto position = dim ? as_position(*dim) : std::nullopt;
-    return position && *position < list->size() ? (*list)[*position].constant() : std::nullopt;
+    if (!position) return std::nullopt;
+    return asks(size ? What::size : What::stride, *position);
   }
 
   std::string_view rest_;
-  std::span<const CallArg> inputs_;
   const Tree& root_;
   const std::optional<std::vector<std::string>>& names_;
   const Tree* at_ = nullptr;
@@ -116,24 +111,19 @@ class Source {
 
 }  // namespace
 
-void check_guards(const ExportedProgram& program, std::span<const CallArg> inputs) {
+std::vector<InputGuard> guards_of(const ExportedProgram& program) {
+  std::vector<InputGuard> guards;
   for (const std::string& written : program.guards) {
-    sym::Expr guard = sym::parse_guard(written);
-    sym::Bindings bindings;
-    std::string numbers;
-    bool known = true;
-    for (sym::Expr symbol : sym::symbols_of(guard)) {
-      auto value = Source(symbol.name(), program, inputs).value();
-      known = known && value;
-      if (!known) break;
-      bindings.set(symbol, *value);
-      numbers += text(numbers.empty() ? "" : ", ", symbol.name(), " is ", *value);
+    InputGuard guard{sym::parse_guard(written), {}, written};
+    for (sym::Expr symbol : sym::symbols_of(guard.condition)) {
+      auto source = SourceReader(symbol.name(), program).read();
+      if (!source) break;
+      source->symbol = symbol;
+      guard.sources.push_back(*source);
     }
-    if (!known) continue;
-    require(sym::evaluate_bool(guard, bindings),
-            "the inputs do not meet a condition the program was exported under: ", quoted(written, 200), ", but ",
-            numbers, "; pass inputs that do, or export the program for these");
+    if (guard.sources.size() == sym::symbols_of(guard.condition).size()) guards.push_back(std::move(guard));
   }
+  return guards;
 }
 
 }  // namespace tenon

@@ -1,13 +1,12 @@
 // The conditions under which a program was exported.
 #pragma once
-#include <span>
-
 #include "tenon/export/exported_program.h"
+#include "tenon/graph/convention.h"
 
 namespace tenon {
 
-/// Evaluates the guards of a program for flattened user inputs. One that does not hold is an Error which says it and
-/// the numbers in it. A guard about something that inputs do not say (an attribute of the model) is passed over.
-void check_guards(const ExportedProgram& program, std::span<const CallArg> inputs);
+/// The guards of a program over its flattened arguments. One about something that arguments do not say (an attribute of
+/// the model) is left out.
+std::vector<InputGuard> guards_of(const ExportedProgram& program);
 
 }  // namespace tenon

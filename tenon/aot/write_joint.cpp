@@ -6,8 +6,8 @@
 #include "tenon/interp/eager.h"
 #include "tenon/interp/run_graph.h"
 #include "tenon/ops/creation.h"
-#include "tenon/rules/registry.h"
 #include "tenon/passes/to_torch.h"
+#include "tenon/rules/registry.h"
 
 namespace tenon {
 namespace {

@@ -2,9 +2,9 @@
 
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/conversion.h"
+#include "tenon/ops/view_writes.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/symbolic_shapes.h"
-#include "tenon/ops/view_writes.h"
 #include "tenon/trace/retrace.h"
 
 namespace tenon {

@@ -16,16 +16,16 @@ namespace {
 using loop::Operand;
 
 struct Runner {
-  const loop::Program& program;
-  std::byte* const* buffers;
+  std::span<const loop::Buffer> buffers;
+  std::byte* const* places;
 
-  DType dtype(const Operand& o) const { return program.buffers[o.buffer].dtype; }
+  DType dtype(const Operand& o) const { return buffers[o.buffer].dtype; }
 
   // The elements of an operand: they are of this type and lie within its buffer, whatever a program made of it.
   template <class T>
   T* data(const Operand& o, std::string_view what) const {
     check(o, element<T>(), what);
-    return reinterpret_cast<T*>(buffers[o.buffer]) + o.offset.as_int();
+    return reinterpret_cast<T*>(places[o.buffer]) + o.offset.as_int();
   }
   template <class T>
   static DType element() {
@@ -35,7 +35,7 @@ struct Runner {
     else return DType::boolean;
   }
   void check(const Operand& o, DType wanted, std::string_view what) const {
-    const loop::Buffer& b = program.buffers[o.buffer];
+    const loop::Buffer& b = buffers[o.buffer];
     require(b.dtype == wanted, "dtypes that do not belong together: expected ", what, " of ", wanted, ", got ",
             b.dtype);
     int64_t last = reach(o.sizes, o.strides), end = reach(b.sizes, b.strides), at = o.offset.as_int();
@@ -78,7 +78,9 @@ struct Runner {
   }
 
   void operator()(const loop::Stage&) const { unreachable(); }
-  void operator()(const loop::Call&) const { unreachable(); }  // run_graph calls operators itself
+  void operator()(const loop::Call&) const { unreachable(); }
+  void operator()(const loop::Bind&) const { unreachable(); }
+  void operator()(const loop::Check&) const { unreachable(); }
 
   void operator()(const loop::Gemm& g) const {
     same(g.a.sizes[0], g.out.sizes[0], "the batch");
@@ -328,8 +330,56 @@ struct Runner {
 
 }  // namespace
 
-void run_anchor(const loop::Program& program, const loop::Step& step, std::byte* const* buffers) {
-  std::visit(Runner{program, buffers}, step);
+namespace {
+
+/// Replaces the sizes in an anchor by numbers.
+struct Resolver {
+  const Resolved& program;
+  void number(SymInt& e) const { e = program.value(e); }
+  void list(Sizes& sizes) const {
+    for (SymInt& e : sizes) number(e);
+  }
+  void operand(Operand& o) const {
+    list(o.sizes);
+    list(o.strides);
+    number(o.offset);
+  }
+  template <class... Operands>
+  void all(Operands&... operands) const {
+    (operand(operands), ...);
+  }
+  void operator()(loop::Stage&) const { unreachable(); }
+  void operator()(loop::Call&) const { unreachable(); }
+  void operator()(loop::Bind&) const { unreachable(); }
+  void operator()(loop::Check&) const { unreachable(); }
+  void operator()(loop::Gemm& g) const { all(g.a, g.b, g.out); }
+  void operator()(loop::Convolution& c) const {
+    all(c.x, c.w, c.y);
+    for (Sizes* s : {&c.stride, &c.padding, &c.dilation, &c.output_padding}) list(*s);
+    number(c.groups);
+  }
+  void operator()(loop::Attention& a) const { all(a.q, a.k, a.v, a.out, a.logsumexp, a.mask); }
+  void operator()(loop::AttentionGradient& a) const {
+    all(a.grad, a.q, a.k, a.v, a.out, a.logsumexp, a.grad_q, a.grad_k, a.grad_v, a.mask);
+  }
+  void operator()(loop::Sort& s) const { all(s.in, s.values, s.indices); }
+  void operator()(loop::TopK& s) const {
+    all(s.in, s.values, s.indices);
+    number(s.k);
+  }
+  void operator()(loop::Scan& s) const { all(s.in, s.out, s.indices); }
+};
+
+}  // namespace
+
+loop::Step resolve_anchor(const loop::Step& step, const Resolved& program) {
+  loop::Step resolved = step;
+  std::visit(Resolver{program}, resolved);
+  return resolved;
+}
+
+void run_anchor(std::span<const loop::Buffer> buffers, const loop::Step& step, std::byte* const* places) {
+  std::visit(Runner{buffers, places}, step);
 }
 
 }  // namespace tenon::interp

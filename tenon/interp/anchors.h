@@ -1,10 +1,12 @@
-// Runs the anchors of a loop program with the kernels of templates/.
+// Runs the anchors of a program with the kernels of templates/.
 #pragma once
-#include "tenon/loop/program.h"
+#include "tenon/interp/stage.h"
 
 namespace tenon::interp {
 
-/// buffers[i] points to the first element of buffer i. Stages are not run here.
-void run_anchor(const loop::Program& program, const loop::Step& step, std::byte* const* buffers);
+/// The same anchor with numbers for its sizes.
+loop::Step resolve_anchor(const loop::Step& step, const Resolved& program);
+/// places[i] points to the first element of buffer i. Stages, calls, bindings and checks are not run here.
+void run_anchor(std::span<const loop::Buffer> buffers, const loop::Step& step, std::byte* const* places);
 
 }  // namespace tenon::interp

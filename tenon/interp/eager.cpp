@@ -14,7 +14,7 @@ namespace tenon::interp {
 namespace {
 
 /// A call made ready to run: what its results are, and its steps.
-struct Kernel {
+struct PreparedCall {
   Metas metas;
   loop::Program program;
   std::vector<std::optional<CompiledStage>> stages;  // per step; empty for anchors
@@ -51,28 +51,29 @@ void append_key(std::string& key, const CallArg& arg) {
   } else if (!arg.is_none()) key += describe(arg) + '\0';
 }
 
-std::shared_ptr<Kernel> make_kernel(const Op& op, std::span<const CallArg> args) {
-  auto kernel = std::make_shared<Kernel>();
+std::shared_ptr<PreparedCall> prepare_call(const Op& op, std::span<const CallArg> args) {
+  auto kernel = std::make_shared<PreparedCall>();
   std::optional<Metas> metas = infer(op, args);
   expect(metas.has_value(), op.name(), " has no rule for its results");
   kernel->metas = std::move(*metas);
   Lower lower(op, args, kernel->metas.values, kernel->program);
   lower_op(lower);
+  const sym::Bindings none;
+  Resolved resolved{kernel->program, kernel->program.buffers, none};
   for (const loop::Step& step : kernel->program.steps) {
-    if (auto* stage = std::get_if<loop::Stage>(&step))
-      kernel->stages.emplace_back(CompiledStage(kernel->program, *stage));
+    if (auto* stage = std::get_if<loop::Stage>(&step)) kernel->stages.emplace_back(CompiledStage(resolved, *stage));
     else kernel->stages.emplace_back();
   }
   for (const loop::Buffer& b : kernel->program.buffers)
     kernel->temporaries.push_back(
-        b.role == loop::Role::temporary ? static_cast<size_t>(count(b.sizes).as_int()) * item_size(b.dtype) : 0);
+        b.role == loop::Role::arena ? static_cast<size_t>(count(b.sizes).as_int()) * item_size(b.dtype) : 0);
   return kernel;
 }
 
 // Kernels by what they depend on, per thread: no lock in the way of a small call.
-const Kernel& kernel_for(const Op& op, std::span<const CallArg> args) {
+const PreparedCall& prepared_call(const Op& op, std::span<const CallArg> args) {
   constexpr size_t most = 4096;  // programs with sizes that change at every call must not fill memory
-  thread_local std::unordered_map<std::string, std::shared_ptr<Kernel>> kernels;
+  thread_local std::unordered_map<std::string, std::shared_ptr<PreparedCall>> kernels;
   thread_local std::string key;
   key.clear();
   append_raw(key, &op);
@@ -80,13 +81,13 @@ const Kernel& kernel_for(const Op& op, std::span<const CallArg> args) {
   auto it = kernels.find(key);
   if (it != kernels.end()) return *it->second;
   std::string own = key;  // making a kernel may call operators
-  auto made = make_kernel(op, args);
+  auto made = prepare_call(op, args);
   if (kernels.size() >= most) kernels.clear();
   return *(kernels[own] = std::move(made));
 }
 
-CallResults run_kernel(const Op& op, std::span<const CallArg> args) {
-  const Kernel& kernel = kernel_for(op, args);
+CallResults run_stages(const Op& op, std::span<const CallArg> args) {
+  const PreparedCall& kernel = prepared_call(op, args);
   SmallVector<std::byte*, 16> buffers(kernel.program.buffers.size(), nullptr);
   size_t next = 0;
   for (const CallArg& arg : args)
@@ -101,13 +102,13 @@ CallResults run_kernel(const Op& op, std::span<const CallArg> args) {
   }
   std::vector<std::shared_ptr<Storage>> scratch;
   for (size_t i = 0; i < buffers.size(); ++i)
-    if (kernel.program.buffers[i].role == loop::Role::temporary) {
+    if (kernel.program.buffers[i].role == loop::Role::arena) {
       scratch.push_back(std::make_shared<Storage>(kernel.temporaries[i]));
       buffers[i] = scratch.back()->mutable_data();
     }
   for (size_t i = 0; i < kernel.program.steps.size(); ++i) {
     if (kernel.stages[i]) kernel.stages[i]->run(buffers.data());
-    else run_anchor(kernel.program, kernel.program.steps[i], buffers.data());
+    else run_anchor(kernel.program.buffers, kernel.program.steps[i], buffers.data());
   }
   return results;
 }
@@ -173,22 +174,35 @@ class Eager : public Dispatcher {
 
 CallResults execute(const Op& op, CallArgs args) {
   if (op.functional) return run_writing(op, std::move(args));
-  const OpDef* def = op.def;
-  require(def != nullptr, "the operator ", op.name(), " is not supported; tenon ops lists those that are");
-  if (def->view) return run_view(op, args);
-  if (def->kernel) {
-    ArgsView call(op, args);
-    if (CallResults results = def->kernel(call); !results.empty())
-      return results;  // else it leaves the call to the stages
+  switch (implementation_of(op, args)) {
+    case Implementation::view: return run_view(op, args);
+    case Implementation::stages: return run_stages(op, args);
+    case Implementation::host: {
+      ArgsView call(op, args);
+      return op.def->kernel(call);
+    }
+    case Implementation::composite: {
+      Build build(op, args);
+      return op.def->decompose(build).values;
+    }
+    case Implementation::assertion: {
+      check_assertion(op, args);
+      return {};
+    }
+    case Implementation::number: return {CallArg(*infer(op, args)->values[0].get<SymInt>())};
+    case Implementation::none: break;
   }
-  if (def->lower || def->scalar) return run_kernel(op, args);
-  if (def->decompose) {
-    Build build(op, args);
-    return def->decompose(build).values;
-  }
-  if (op.traits.asserts) return {};
-  if (op.traits.measures != Measure::none) return {CallArg(*infer(op, args)->values[0].get<SymInt>())};
+  require(op.def != nullptr, "the operator ", op.name(), " is not supported; tenon ops lists those that are");
   fail("the operator ", op.name(), " cannot be run on its own");
+}
+
+void check_assertion(const Op& op, std::span<const CallArg> args) {
+  if (!op.def->asserts) return;
+  for (const Assertion& a : op.def->asserts(ArgsView(op, args))) {
+    bool holds = a.tensor ? scalar_value(a.tensor) != 0 : sym::evaluate_bool(a.condition, {});
+    require(holds, "an assertion of the program failed",
+            a.message.empty() ? std::string() : text(": ", quoted(a.message, 300)));
+  }
 }
 
 void install() {

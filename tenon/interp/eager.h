@@ -14,4 +14,7 @@ void set_threads(int count);
 /// compiled to block instructions (kept for the next call of this kind) and executed.
 CallResults execute(const Op& op, CallArgs args);
 
+/// An Error with the program's own message where an assertion does not hold.
+void check_assertion(const Op& op, std::span<const CallArg> args);
+
 }  // namespace tenon::interp

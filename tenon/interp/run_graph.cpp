@@ -1,5 +1,6 @@
 #include "tenon/interp/run_graph.h"
 
+#include "tenon/interp/bind_symbols.h"
 #include "tenon/interp/eager.h"
 #include "tenon/ops/creation.h"
 
@@ -86,7 +87,6 @@ class Run {
   }
 
   void step(const Node& node) {
-    if (node.op->traits.asserts) return check(node);
     CallArgs args;
     args.reserve(node.args.size());
     for (const Arg& arg : node.args) args.push_back(argument(arg));
@@ -150,18 +150,6 @@ class Run {
     return is_dense(meta) ? meta : make_meta(meta.dtype, meta.sizes, meta.device);
   }
 
-  void check(const Node& node) {
-    int message = node.op->schema.find("assert_msg");
-    if (message < 0) return;
-    CallArg condition = argument(node.args[0]);
-    bool holds = true;
-    if (auto* b = condition.get<bool>()) holds = *b;
-    else if (auto* e = condition.get<SymInt>()) holds = e->as_int() != 0;
-    else if (auto* t = condition.get<Tensor>()) holds = scalar_integer(*t) != 0;
-    auto* said = node.args[static_cast<size_t>(message)].get<std::string>();
-    require(holds, "an assertion of the program failed: ", said ? *said : std::string());
-  }
-
   const GraphBody& graph_;
   GraphRun options_;
   std::vector<CallArg> values_;
@@ -173,77 +161,23 @@ class Run {
 
 sym::Bindings bind_symbols(const GraphBody& graph, std::span<const CallArg> inputs,
                            std::span<const std::string> names) {
-  sym::Bindings symbols;
-  struct Later {
-    SymInt expr;
-    int64_t value;
-    size_t input;
-    int dim;
-  };
-  std::vector<Later> later;
-  auto meet = [&](SymInt expr, int64_t value, size_t input, int dim) {
-    auto where = [&] { return dim < 0 ? "input " + names[input] : text("input ", names[input], ", dimension ", dim); };
-    if (expr.is_int()) {
-      require(expr.as_int() == value, where(), ": expected ", expr, ", got ", value);
-      return;
-    }
-    if (expr.is_symbol() && !symbols.find(expr)) {
-      sym::Range range = graph.shapes.ranges.of(expr);
-      // As torch.export: sizes 0 and 1 are let through where the range begins at 2, because that bound is an artefact
-      // of tracing.
-      bool fits = range.contains(value) || (value >= 0 && value < 2 && range.lo <= 2);
-      require(fits, where(), ": expected a size in ", range, " (", expr, "), got ", value);
-      symbols.set(expr, value);
-      return;
-    }
-    later.push_back({expr, value, input, dim});
-  };
+  std::vector<loop::Input> expected;
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
-    const Value* v = graph.inputs[i].get<Value>();
-    if (!v) continue;
-    const ValueInfo& info = graph.info(*v);
-    if (info.type == ValueType::tensor) {
-      if (inputs[i].is_none()) continue;
-      auto* t = inputs[i].get<Tensor>();
-      require(t && *t, "input ", names[i], ": expected a tensor, ", info.meta);
-      require(t->dtype() == info.meta.dtype, "input ", names[i], ": expected ", info.meta.dtype, ", got ", t->dtype());
-      require(t->rank() == info.meta.rank(), "input ", names[i], ": expected ", info.meta.rank(), " dimensions (",
-              info.meta, "), got ", t->meta());
-      for (size_t d = 0; d < t->rank(); ++d) meet(info.meta.sizes[d], t->sizes()[d].as_int(), i, static_cast<int>(d));
-    } else if (auto* e = inputs[i].get<SymInt>()) {
-      meet(info.expr, e->as_int(), i, -1);
-    } else if (auto* d = inputs[i].get<double>(); d && info.expr.is_symbol()) {
-      symbols.set_real(info.expr, *d);
-    } else if (auto* b = inputs[i].get<bool>(); b && info.expr.is_symbol()) {
-      symbols.set(info.expr, *b);
+    loop::Input input{.name = names[i]};
+    if (const Value* v = graph.inputs[i].get<Value>()) {
+      const ValueInfo& info = graph.info(*v);
+      input.meta = info.meta;
+      input.number = info.expr;
+      input.type = info.type == ValueType::tensor     ? loop::Input::Type::tensor
+                   : info.type == ValueType::floating ? loop::Input::Type::floating
+                   : info.type == ValueType::boolean  ? loop::Input::Type::boolean
+                                                      : loop::Input::Type::integer;
+    } else {
+      input.type = loop::Input::Type::constant;
     }
+    expected.push_back(std::move(input));
   }
-  // Derived sizes: solved where one symbol is still open, else compared.
-  for (bool progress = true; progress;) {
-    progress = false;
-    for (Later& l : later) {
-      std::vector<SymInt> open;
-      for (SymInt s : sym::symbols_of(l.expr))
-        if (!symbols.find(s)) open.push_back(s);
-      if (open.size() != 1) continue;
-      std::vector<sym::Replacement> known;
-      for (auto& [s, value] : symbols.values()) known.emplace_back(s, value);
-      SymInt reduced = sym::substitute(l.expr, known);
-      auto solution = sym::solve(reduced, l.value, open[0]);
-      if (!solution || !solution->value.is_int()) continue;
-      symbols.set(open[0], solution->value.as_int());
-      progress = true;
-    }
-  }
-  for (const Later& l : later) {
-    bool complete = true;
-    for (SymInt s : sym::symbols_of(l.expr)) complete = complete && symbols.find(s);
-    if (!complete) continue;
-    int64_t expected = sym::evaluate(l.expr, symbols);
-    require(expected == l.value, "input ", names[l.input], l.dim < 0 ? "" : text(", dimension ", l.dim), ": expected ",
-            l.expr, " = ", expected, ", got ", l.value);
-  }
-  return symbols;
+  return bind_symbols(expected, graph.shapes.ranges, inputs);
 }
 
 std::vector<CallArg> run_graph(const GraphBody& graph, std::span<const CallArg> inputs, const GraphRun& options) {

@@ -15,7 +15,7 @@ using loop::Fn;
 /// Turns the expressions a stage uses into instructions.
 class Compiler {
  public:
-  Compiler(const loop::Program& program, std::span<const int64_t> extents)
+  Compiler(const Resolved& program, std::span<const int64_t> extents)
       : program_(program), extents_(extents), loops_(extents.size()) {}
 
   uint32_t registers = 0;
@@ -23,16 +23,13 @@ class Compiler {
   std::vector<std::pair<ExprId, uint32_t>> seen;  // few: a linear search is enough
 
   std::optional<Linear> linear(ExprId id) const {
-    const ExprNode& n = program_.arena[id];
+    const ExprNode& n = program_.program.arena[id];
     if (n.type != Compute::i64) return std::nullopt;
     Linear out;
     out.by_loop.resize(loops_, 0);
     switch (n.fn) {
       case Fn::constant: out.base = n.integer; return out;
-      case Fn::size:
-        expect(n.size.is_int(), "a stage with symbolic sizes cannot run");
-        out.base = n.size.as_int();
-        return out;
+      case Fn::size: out.base = program_.value(n.size); return out;
       case Fn::index: out.by_loop[static_cast<size_t>(n.integer)] = 1; return out;
       case Fn::add:
       case Fn::sub: {
@@ -87,16 +84,20 @@ class Compiler {
   uint32_t compile(ExprId id, std::vector<Instruction>& code, const std::vector<Reduction>& reductions) {
     for (auto& [known, reg] : seen)
       if (known == id) return reg;
-    const ExprNode& n = program_.arena[id];
+    const ExprNode& n = program_.program.arena[id];
     Instruction ins;
     ins.item = block_item(n.type);
     switch (n.fn) {
       case Fn::accumulated: return reductions[static_cast<size_t>(n.integer)].out;
       case Fn::size:
       case Fn::constant: {
-        int64_t integer = n.fn == Fn::size ? n.size.as_int() : n.integer;
         uint32_t reg = registers++;
-        constants.push_back({reg, n.type, n.real, integer});
+        Filled constant{reg, n.type, n.real, n.integer};
+        if (n.fn == Fn::size && n.type == Compute::f64) constant.real = sym::evaluate_real(n.size, program_.symbols);
+        else if (n.fn == Fn::size && n.type == Compute::boolean)
+          constant.integer = sym::evaluate_bool(n.size, program_.symbols);
+        else if (n.fn == Fn::size) constant.integer = program_.value(n.size);
+        constants.push_back(constant);
         seen.emplace_back(id, reg);
         return reg;
       }
@@ -134,7 +135,7 @@ class Compiler {
       default: {
         uint32_t* slots[] = {&ins.a, &ins.b, &ins.c};
         for (size_t i = 0; i < n.args.size(); ++i) *slots[i] = compile(n.args[i], code, reductions);
-        Compute operand = program_.arena[n.args[0]].type;
+        Compute operand = program_.program.arena[n.args[0]].type;
         ins.fn = block_function(n.fn, operand, n.type);
       }
     }
@@ -145,18 +146,18 @@ class Compiler {
   }
 
  private:
-  const loop::Program& program_;
+  const Resolved& program_;
   std::span<const int64_t> extents_;
   size_t loops_;
 };
 
 }  // namespace
 
-CompiledStage::CompiledStage(const loop::Program& program, const loop::Stage& stage) : impl_(std::make_unique<Impl>()) {
+CompiledStage::CompiledStage(const Resolved& program, const loop::Stage& stage) : impl_(std::make_unique<Impl>()) {
   Impl& s = *impl_;
-  for (SymInt e : stage.domain) s.extents.push_back(e.as_int());
+  for (SymInt e : stage.domain) s.extents.push_back(program.value(e));
   s.domain_rank = s.extents.size();
-  for (SymInt e : stage.reduce) s.extents.push_back(e.as_int());
+  for (SymInt e : stage.reduce) s.extents.push_back(program.value(e));
   for (size_t i = 0; i < s.extents.size(); ++i) {
     require(s.extents[i] >= 0, "a tensor would have a negative size, ", s.extents[i]);
     int64_t& total = i < s.domain_rank ? s.domain : s.reduce;

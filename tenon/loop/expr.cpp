@@ -74,7 +74,8 @@ Expr constant(Arena& arena, int64_t value, Compute type) {
 
 Expr size_expr(Arena& arena, SymInt size) {
   if (size.is_int()) return constant(arena, size.as_int(), Compute::i64);
-  return {&arena, arena.add({.fn = Fn::size, .type = Compute::i64, .size = size})};
+  Compute type = size.is_boolean_typed() ? Compute::boolean : size.is_integer_typed() ? Compute::i64 : Compute::f64;
+  return {&arena, arena.add({.fn = Fn::size, .type = type, .size = size})};
 }
 
 namespace {

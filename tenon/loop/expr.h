@@ -146,7 +146,7 @@ struct Expr {
 
 Expr constant(Arena& arena, double value, Compute type);
 Expr constant(Arena& arena, int64_t value, Compute type);
-Expr size_expr(Arena& arena, SymInt size);  // i64
+Expr size_expr(Arena& arena, SymInt size);  // i64; f64 or boolean for a number that is not an integer
 Expr cast(Expr x, Compute type);
 Expr round_to(Expr x, DType dtype);  // what storing to dtype and loading again gives
 Expr call(Fn fn, Expr a);

@@ -91,13 +91,49 @@ std::string step_text(const Program& p, const Scan& s) {
               kinds[static_cast<size_t>(s.kind)], "(", operand(p, s.in), ", dim ", s.dim, ")\n");
 }
 
-std::string step_text(const Program& p, const Call& c) {
-  auto names = [&](const std::vector<BufferId>& buffers) {
+std::string argument(const Program& p, const StepArg& arg) {
+  if (auto* b = arg.get<BufferRef>()) return *b ? p.buffers[b->id].name : "None";
+  if (auto* list = arg.get<std::vector<BufferRef>>()) {
     std::string out;
-    for (BufferId b : buffers) out += (out.empty() ? "" : ", ") + p.buffers[b].name;
+    for (const BufferRef& b : *list) out += text(out.empty() ? "" : ", ", b ? p.buffers[b.id].name : "None");
+    return text("[", out, "]");
+  }
+  if (arg.is_none()) return "None";
+  if (auto* b = arg.get<bool>()) return *b ? "True" : "False";
+  if (auto* e = arg.get<SymInt>()) return text(*e);
+  if (auto* d = arg.get<double>()) return text(*d);
+  if (auto* list = arg.get<Sizes>()) return text(*list);
+  if (auto* s = arg.get<std::string>()) return quoted(*s);
+  if (auto* d = arg.get<DType>()) return text(*d);
+  return "...";
+}
+
+std::string step_text(const Program& p, const Call& c) {
+  auto list = [&](const std::vector<StepArg>& args) {
+    std::string out;
+    for (const StepArg& arg : args) out += text(out.empty() ? "" : ", ", argument(p, arg));
     return out;
   };
-  return text(names(c.writes), c.writes.empty() ? "" : " = ", "call ", c.op, "(", names(c.reads), ")\n");
+  return text(list(c.results), c.results.empty() ? "" : " = ", "call ", c.name, "(", list(c.args), ")\n");
+}
+std::string step_text(const Program& p, const Bind& b) {
+  if (b.dim < 0) return text("bind ", b.symbol, " = ", p.buffers[b.from].name, "[]\n");
+  return text("bind ", b.symbol, " = size ", b.dim, " of ", p.buffers[b.from].name, "\n");
+}
+std::string step_text(const Program& p, const Check& c) {
+  std::string what = c.tensor == no_buffer ? text(c.condition) : text(p.buffers[c.tensor].name, "[]");
+  return text("check ", what, c.message.empty() ? std::string() : text(", ", quoted(c.message)), "\n");
+}
+
+std::string_view name(Role role) {
+  switch (role) {
+    case Role::input: return "input";
+    case Role::state: return "state";
+    case Role::derived: return "derived";
+    case Role::output: return "output";
+    case Role::arena: return "arena";
+  }
+  unreachable();
 }
 
 }  // namespace
@@ -133,13 +169,22 @@ std::string to_text(const Program& program, ExprId id) {
 std::string to_text(const Program& program) {
   std::string out;
   for (const Buffer& b : program.buffers) {
-    std::string_view role = b.role == Role::input ? "input" : b.role == Role::output ? "output" : "temporary";
-    if (b.view_of != no_buffer && b.role == Role::temporary) role = "view";
-    out += text(role, " ", b.name, ": ", b.dtype, b.sizes, b.strides);
+    out += text(b.view_of == no_buffer ? name(b.role) : "view", " ", b.name, ": ", b.dtype, b.sizes, b.strides);
     if (b.view_of != no_buffer) out += text(" in ", program.buffers[b.view_of].name, " from ", b.offset);
     out += "\n";
   }
-  for (const Step& step : program.steps) out += std::visit([&](const auto& s) { return step_text(program, s); }, step);
+  auto list = [&](const std::vector<Step>& steps) {
+    for (const Step& step : steps) out += std::visit([&](const auto& s) { return step_text(program, s); }, step);
+  };
+  if (!program.on_state.empty()) out += "on state:\n";
+  list(program.on_state);
+  if (!program.on_state.empty()) out += "on call:\n";
+  list(program.steps);
+  for (const Output& o : program.outputs) {
+    if (o.updates != ~size_t{0}) out += text("update ", program.inputs[o.updates].name, "\n");
+    else if (o.buffer == no_buffer) out += text("return ", o.number, "\n");
+    else out += text("return ", program.buffers[o.buffer].name, "\n");
+  }
   return out;
 }
 

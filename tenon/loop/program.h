@@ -1,26 +1,41 @@
 // What operators lower to: stages (loads, scalar functions, reductions, stores) and a few anchors, over buffers.
 #pragma once
+#include <functional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "tenon/loop/expr.h"
+#include "tenon/loop/index_map.h"
+#include "tenon/sym/range.h"
+#include "tenon/tensor/arg.h"
 #include "tenon/tensor/meta.h"
+
+namespace tenon {
+struct Op;  // graph/op.h
+}
 
 namespace tenon::loop {
 
 constexpr BufferId no_buffer = ~0u;
 
-enum class Role : uint8_t { input, output, temporary };
+enum class Role : uint8_t {
+  input,    // the caller's; written only where the program updates it
+  state,    // parameters, buffers and constants of the program
+  derived,  // made from state by `on_state`
+  output,   // the caller's, written by the program
+  arena,    // memory of a session
+};
 
 struct Buffer {
   DType dtype = DType::f32;
   Sizes sizes, strides;
-  Role role = Role::temporary;
-  size_t slot = 0;  // input, output: which tensor of the call, or which value of the graph
+  Role role = Role::arena;
+  size_t slot = 0;  // input, state: which input of the program. output: which output
   std::string name;
   BufferId view_of = no_buffer;  // it lies within that one, which is no view itself, from `offset` on
   SymInt offset = 0;             // in elements
+  IndexMap map = {};             // a view: from the root's index to its own
 };
 
 enum class Combine : uint8_t {
@@ -119,23 +134,83 @@ struct Scan {
   size_t dim = 0;
 };
 
-/// What no stage can do: sizes that depend on data, numbers taken from tensors. The operator itself is called.
+/// A buffer as an argument or result of a call; none stands for an absent tensor.
+struct BufferRef {
+  BufferId id = no_buffer;
+  explicit operator bool() const { return id != no_buffer; }
+  bool operator==(const BufferRef&) const = default;
+};
+using StepArg = BasicArg<BufferRef>;
+
+/// What no stage can do: factorizations, sizes that depend on data, numbers taken from tensors. The host function of
+/// the operator is called. A result that is a number goes to a buffer of one element.
 struct Call {
-  std::string op;
-  std::vector<BufferId> reads, writes;
+  const Op* op = nullptr;
+  std::string name;                    // of the op
+  std::vector<StepArg> args, results;  // as the schema has them
+};
+/// A symbol that only the run tells: the size of a buffer that a call made, or the element of one. A new segment of the
+/// program begins behind it.
+struct Bind {
+  SymInt symbol = 0;
+  BufferId from = 0;
+  int dim = -1;  // -1: the element
+};
+/// What must hold from here on: a condition over symbols, or the one element of a buffer.
+struct Check {
+  SymInt condition = 0;
+  BufferId tensor = no_buffer;
+  std::string message;
 };
 
-using Step = std::variant<Stage, Gemm, Convolution, Attention, AttentionGradient, Sort, TopK, Scan, Call>;
+using Step = std::variant<Stage, Gemm, Convolution, Attention, AttentionGradient, Sort, TopK, Scan, Call, Bind, Check>;
 
+/// What the caller hands in, by position: a tensor that must fit the meta, or a number.
+struct Input {
+  std::string name;
+  TensorMeta meta;
+  BufferId buffer = no_buffer;  // no_buffer: a number, `number` in terms of the symbols
+  SymInt number = 0;
+  enum class Type : uint8_t {
+    tensor,
+    integer,
+    floating,
+    boolean,
+    constant
+  } type = Type::tensor;  // constant: not looked at
+  bool written = false;   // the program leaves new contents in it
+};
+/// What the program gives back, by position: a buffer, a number, or new contents of an input, which are already there.
+struct Output {
+  BufferId buffer = no_buffer;
+  SymInt number = 0;
+  size_t updates = ~size_t{0};  // the input
+};
+
+/// A program that can be executed. Steps that write inputs and state come last, behind every check.
 struct Program {
   Arena arena;
   std::vector<Buffer> buffers;
+  std::vector<Input> inputs;
+  std::vector<Output> outputs;
+  sym::Ranges ranges;          // of the symbols
+  std::vector<Step> on_state;  // run whenever the state has changed: they write `derived` buffers
   std::vector<Step> steps;
+  std::vector<uint32_t> nodes;       // of each step: which entry of `origins` it belongs to
+  std::vector<std::string> origins;  // "%y = aten::add.Tensor", for messages
 };
 
 std::string to_text(const Program& program);
 std::string to_text(const Program& program, ExprId expr);
+/// Calls visit(buffer) for each buffer that a step reads, or writes; views as themselves, some perhaps more than once.
+void for_each_read(const Program& program, const Step& step, const std::function<void(BufferId)>& visit);
+void for_each_write(const Program& program, const Step& step, const std::function<void(BufferId)>& visit);
+
 /// Every load and store has an index per dimension, every id exists. Throws InternalError.
 void verify(const Program& program);
 
 }  // namespace tenon::loop
+
+namespace tenon {
+extern template struct BasicArg<loop::BufferRef>;
+}

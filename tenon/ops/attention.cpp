@@ -191,7 +191,7 @@ bool flash_takes(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
 
 // softmax(q kᵀ · scale + mask) v, written out.
 Tensor attention_by_products(Build& b, Tensor q, Tensor k, Tensor v, const Tensor& mask, double dropout, bool causal,
-                   double scale) {
+                             double scale) {
   double root = std::sqrt(std::abs(scale));
   Tensor scores;
   if (scale < 0) scores = matmul(q, transpose(k, -2, -1)) * scale;
@@ -251,32 +251,34 @@ void register_attention(Registry& ops) {
       .decompose = composed_attention,
   });
   ops.add(flash_attention, {
-      .schema = "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor "
-                "value, float dropout_p=0., bool is_causal=False, *, Tensor? "
-                "attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
-      .meta = attention_meta,
-      .lower = lower_attention,
-      .vjp = {{"query, key, value",
-               [](Vjp& v) -> Grads {
-                 Results r = flash_attention_backward(v.grad(), v["query"], v["key"], v["value"], v.out(0), v.out(1),
-                                                      v.arg("dropout_p"), v.arg("is_causal"),
-                                                      kw("attn_mask", v.arg("attn_mask")), kw("scale", v.arg("scale")));
-                 return {r[0], r[1], r[2]};
-               }},
-              {"attn_mask",
-               [](Vjp& v) {
-                 v.require(!v.given("attn_mask"), "there is no gradient for attn_mask here");
-                 return none;
-               }}},
-  });
-  ops.add(flash_attention_backward, {
-      .schema = "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor "
-                "key, Tensor value, Tensor out, Tensor logsumexp, "
-                "float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor "
-                "grad_query, Tensor grad_key, Tensor grad_value)",
-      .meta = attention_backward_meta,
-      .lower = lower_attention_backward,
-  });
+                               .schema = "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor "
+                                         "value, float dropout_p=0., bool is_causal=False, *, Tensor? "
+                                         "attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
+                               .meta = attention_meta,
+                               .lower = lower_attention,
+                               .vjp = {{"query, key, value",
+                                        [](Vjp& v) -> Grads {
+                                          Results r = flash_attention_backward(
+                                              v.grad(), v["query"], v["key"], v["value"], v.out(0), v.out(1),
+                                              v.arg("dropout_p"), v.arg("is_causal"),
+                                              kw("attn_mask", v.arg("attn_mask")), kw("scale", v.arg("scale")));
+                                          return {r[0], r[1], r[2]};
+                                        }},
+                                       {"attn_mask",
+                                        [](Vjp& v) {
+                                          v.require(!v.given("attn_mask"), "there is no gradient for attn_mask here");
+                                          return none;
+                                        }}},
+                           });
+  ops.add(flash_attention_backward,
+          {
+              .schema = "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor "
+                        "key, Tensor value, Tensor out, Tensor logsumexp, "
+                        "float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor "
+                        "grad_query, Tensor grad_key, Tensor grad_value)",
+              .meta = attention_backward_meta,
+              .lower = lower_attention_backward,
+          });
 }
 
 }  // namespace tenon

@@ -113,7 +113,7 @@ void lower_forward(Lower& l, bool updated) {
 void lower_gradient(Lower& l) {
   Ref g = l["grad_out"], x = l["input"];
   bool train = l.flag("train");
-  DType dtype = DType::f64;   // as the forward
+  DType dtype = DType::f64;  // as the forward
   Compute type = Compute::f64;
   Sizes channels = {x.size(1)}, extents = places(x.sizes());
   Ref mean = train ? l["save_mean"] : l["running_mean"];
@@ -215,55 +215,58 @@ Results instance_normalized(Build& b) {
 
 void register_batch_norm(Registry& ops) {
   // Running statistics are written although the schema does not say so: the op is expanded wherever writes matter.
-  ops.add(batch_norm, {
-      .schema = "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
-                "running_var, bool training, float "
-                "momentum, float eps, bool cudnn_enabled) -> Tensor",
-      .kind = OpKind::composite,
-      .traits = {.may_alias = true},
-      .decompose =
-          [](Build& b) {
-            if (b["input"].rank() == 1 && b["input"].size(0) == SymInt(0))
-              return clone(b["input"]);  // nothing to normalize, whatever its dims
-            return one(normalized(b, b.flag("training"))[0]);
-          },
-  });
-  ops.add(batch_norm_functional, {
-      .schema = "_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, "
-                "Tensor running_mean, Tensor running_var, bool "
-                "training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor "
-                "running_mean_out, Tensor running_var_out)",
-      .kind = OpKind::reduction,
-      .meta = [](MetaCall& m) { return forward_meta(m, true); },
-      .lower = [](Lower& l) { lower_forward(l, true); },
-      .vjp = {{"input, weight, bias", forward_vjp}},
-  });
-  ops.add(batch_norm_no_training, {
-      .schema = "_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, "
-                "Tensor running_mean, Tensor running_var, float "
-                "momentum, float eps) -> (Tensor, Tensor, Tensor)",
-      .kind = OpKind::reduction,
-      .meta = [](MetaCall& m) { return forward_meta(m, false); },
-      .lower = [](Lower& l) { lower_forward(l, false); },
-      .vjp = {{"input, weight, bias", forward_vjp}},
-  });
-  ops.add(batch_norm_no_stats, {
-      .schema = "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool "
-                "training, float momentum, float eps) -> "
-                "(Tensor, Tensor, Tensor)",
-      .kind = OpKind::reduction,
-      .meta = [](MetaCall& m) { return forward_meta(m, false); },
-      .lower = [](Lower& l) { lower_forward(l, false); },
-      .vjp = {{"input, weight, bias", forward_vjp}},
-  });
+  ops.add(batch_norm,
+          {
+              .schema = "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
+                        "running_var, bool training, float "
+                        "momentum, float eps, bool cudnn_enabled) -> Tensor",
+              .kind = OpKind::composite,
+              .traits = {.may_alias = true},
+              .decompose =
+                  [](Build& b) {
+                    if (b["input"].rank() == 1 && b["input"].size(0) == SymInt(0))
+                      return clone(b["input"]);  // nothing to normalize, whatever its dims
+                    return one(normalized(b, b.flag("training"))[0]);
+                  },
+          });
+  ops.add(batch_norm_functional,
+          {
+              .schema = "_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, "
+                        "Tensor running_mean, Tensor running_var, bool "
+                        "training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor "
+                        "running_mean_out, Tensor running_var_out)",
+              .kind = OpKind::reduction,
+              .meta = [](MetaCall& m) { return forward_meta(m, true); },
+              .lower = [](Lower& l) { lower_forward(l, true); },
+              .vjp = {{"input, weight, bias", forward_vjp}},
+          });
+  ops.add(batch_norm_no_training,
+          {
+              .schema = "_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, "
+                        "Tensor running_mean, Tensor running_var, float "
+                        "momentum, float eps) -> (Tensor, Tensor, Tensor)",
+              .kind = OpKind::reduction,
+              .meta = [](MetaCall& m) { return forward_meta(m, false); },
+              .lower = [](Lower& l) { lower_forward(l, false); },
+              .vjp = {{"input, weight, bias", forward_vjp}},
+          });
+  ops.add(batch_norm_no_stats,
+          {
+              .schema = "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool "
+                        "training, float momentum, float eps) -> "
+                        "(Tensor, Tensor, Tensor)",
+              .kind = OpKind::reduction,
+              .meta = [](MetaCall& m) { return forward_meta(m, false); },
+              .lower = [](Lower& l) { lower_forward(l, false); },
+              .vjp = {{"input, weight, bias", forward_vjp}},
+          });
   ops.add({
       .schema = "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, "
                 "Tensor(b!) running_var, bool "
                 "training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
       .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .decompose =
-          [](Build& b) { return normalized(b, b.flag("training")); },
+      .decompose = [](Build& b) { return normalized(b, b.flag("training")); },
   });
   ops.add({
       .schema = "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
@@ -271,8 +274,7 @@ void register_batch_norm(Registry& ops) {
                 "momentum, float eps) -> (Tensor, Tensor, Tensor)",
       .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .decompose =
-          [](Build& b) { return normalized(b, b.flag("training")); },
+      .decompose = [](Build& b) { return normalized(b, b.flag("training")); },
   });
   ops.add({
       .schema = "_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, "
@@ -280,16 +282,14 @@ void register_batch_norm(Registry& ops) {
                 "momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
       .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .decompose =
-          [](Build& b) { return normalized_with_reserve(b, true); },
+      .decompose = [](Build& b) { return normalized_with_reserve(b, true); },
   });
   ops.add({
       .schema = "_batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
                 "running_var, float momentum, float "
                 "eps) -> (Tensor, Tensor, Tensor, Tensor)",
       .kind = OpKind::composite,
-      .decompose =
-          [](Build& b) { return normalized_with_reserve(b, false); },
+      .decompose = [](Build& b) { return normalized_with_reserve(b, false); },
   });
   ops.add(
       batch_norm_backward,
@@ -301,8 +301,10 @@ void register_batch_norm(Registry& ops) {
           .kind = OpKind::reduction,
           .meta = [](MetaCall& m) -> Metas {
             const TensorMeta& x = m.meta("input");
-            m.require(m.flag("train") ? m.given("save_mean") && m.given("save_invstd") : m.given("running_mean") && m.given("running_var"), "expected ",
-                      m.flag("train") ? "saved" : "running", " statistics where train is ", m.flag("train") ? "True" : "False");
+            m.require(m.flag("train") ? m.given("save_mean") && m.given("save_invstd")
+                                      : m.given("running_mean") && m.given("running_var"),
+                      "expected ", m.flag("train") ? "saved" : "running", " statistics where train is ",
+                      m.flag("train") ? "True" : "False");
             m.require(x.rank() >= 2, "expected an input of at least 2 dimensions, got ", x);
             require_sizes(m, "grad_out", x.sizes);
             if (m.flag("train")) require_per_channel(m, x, {"weight", "save_mean", "save_invstd"});

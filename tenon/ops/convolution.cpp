@@ -1,13 +1,13 @@
 #include "tenon/ops/convolution.h"
 
-#include "tenon/ops/gradient_operator.h"
 #include "tenon/ops/arithmetic.h"
-#include "tenon/rules/symbolic_shapes.h"
-#include "tenon/rules/memory_format.h"
-#include "tenon/ops/reduction.h"
-#include "tenon/rules/registry.h"
+#include "tenon/ops/gradient_operator.h"
 #include "tenon/ops/padding.h"
+#include "tenon/ops/reduction.h"
 #include "tenon/ops/views.h"
+#include "tenon/rules/memory_format.h"
+#include "tenon/rules/registry.h"
+#include "tenon/rules/symbolic_shapes.h"
 
 namespace tenon {
 
@@ -63,8 +63,8 @@ void require_geometry(const ArgsView& m, const Geometry& g) {
   all_at_least(g.output_padding, 0, "output_padding");
   m.require(!g.groups.is_int() || g.groups.as_int() > 0, "groups: expected a positive number, got ", g.groups);
   for (size_t i = 0; i < g.output_padding.size(); ++i) {
-    bool fits =
-        !statically_true(sym::ge(g.output_padding[i], g.stride[i])) || !statically_true(sym::ge(g.output_padding[i], g.dilation[i]));
+    bool fits = !statically_true(sym::ge(g.output_padding[i], g.stride[i])) ||
+                !statically_true(sym::ge(g.output_padding[i], g.dilation[i]));
     m.require(fits, "output_padding: expected less than the stride ", g.stride, " or the dilation ", g.dilation,
               ", got ", g.output_padding);
   }
@@ -248,8 +248,8 @@ Results convolved(const Build& b, size_t space, const Geometry& g, Tensor x) {
             x.meta());
   b.require(weight.rank() == space + 2, "expected a weight of ", space + 2, " dimensions, got ", weight.meta());
   if (single) x = unsqueeze(x, 0);
-  Results y = convolution(x, weight, b["bias"], g.stride, g.padding, g.dilation, g.transposed, g.output_padding,
-                          g.groups);
+  Results y =
+      convolution(x, weight, b["bias"], g.stride, g.padding, g.dilation, g.transposed, g.output_padding, g.groups);
   return single ? squeeze_dim(y, 0) : y;
 }
 
@@ -304,7 +304,8 @@ Results conv_padding(Build& b) {
 }
 
 template <size_t space>
-void add_convolutions(Registry& ops, const char* conv_schema, const char* padding_schema, const char* transpose_schema) {
+void add_convolutions(Registry& ops, const char* conv_schema, const char* padding_schema,
+                      const char* transpose_schema) {
   ops.add({.schema = conv_schema, .kind = OpKind::composite, .decompose = conv<space>});
   ops.add({.schema = padding_schema, .kind = OpKind::composite, .decompose = conv_padding<space>});
   ops.add({.schema = transpose_schema, .kind = OpKind::composite, .decompose = conv_transpose<space>});
@@ -314,24 +315,24 @@ void add_convolutions(Registry& ops, const char* conv_schema, const char* paddin
 
 void register_convolution(Registry& ops) {
   ops.add(convolution, {
-      .schema = "convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] "
-                "padding, SymInt[] dilation, bool transposed, SymInt[] "
-                "output_padding, SymInt groups) -> Tensor",
-      .meta = convolution_meta,
-      .lower = lower_convolution,
-      .vjp = {{"input, weight, bias", convolution_vjp}},
-  });
+                           .schema = "convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] "
+                                     "padding, SymInt[] dilation, bool transposed, SymInt[] "
+                                     "output_padding, SymInt groups) -> Tensor",
+                           .meta = convolution_meta,
+                           .lower = lower_convolution,
+                           .vjp = {{"input, weight, bias", convolution_vjp}},
+                       });
   ops.add(convolution_backward, {
-      .schema = "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, "
-                "SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] "
-                "dilation, bool transposed, SymInt[] output_padding, SymInt groups, "
-                "bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-      .meta = backward_meta,
-      .lower = lower_backward,
-      .vjp = {{"grad_output", [](Vjp& v) { return backward_vjp_of_grad(v); }},
-              {"input", [](Vjp& v) { return backward_vjp_of_input(v); }},
-              {"weight", [](Vjp& v) { return backward_vjp_of_weight(v); }}},
-  });
+                                    .schema = "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, "
+                                              "SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] "
+                                              "dilation, bool transposed, SymInt[] output_padding, SymInt groups, "
+                                              "bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+                                    .meta = backward_meta,
+                                    .lower = lower_backward,
+                                    .vjp = {{"grad_output", [](Vjp& v) { return backward_vjp_of_grad(v); }},
+                                            {"input", [](Vjp& v) { return backward_vjp_of_input(v); }},
+                                            {"weight", [](Vjp& v) { return backward_vjp_of_weight(v); }}},
+                                });
   add_convolutions<1>(
       ops,
       "conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], "
@@ -347,15 +348,18 @@ void register_convolution(Registry& ops) {
       "conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], str padding=\"valid\", "
       "SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor",
       "conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], "
-      "SymInt[2] padding=[0, 0], SymInt[2] output_padding=[0, 0], SymInt groups=1, SymInt[2] dilation=[1, 1]) -> Tensor");
+      "SymInt[2] padding=[0, 0], SymInt[2] output_padding=[0, 0], SymInt groups=1, SymInt[2] dilation=[1, 1]) -> "
+      "Tensor");
   add_convolutions<3>(
       ops,
       "conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], "
       "SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor",
-      "conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], str padding=\"valid\", "
+      "conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], str "
+      "padding=\"valid\", "
       "SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor",
       "conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], "
-      "SymInt[3] padding=[0, 0, 0], SymInt[3] output_padding=[0, 0, 0], SymInt groups=1, SymInt[3] dilation=[1, 1, 1]) -> Tensor");
+      "SymInt[3] padding=[0, 0, 0], SymInt[3] output_padding=[0, 0, 0], SymInt groups=1, SymInt[3] dilation=[1, 1, 1]) "
+      "-> Tensor");
 }
 
 }  // namespace tenon

@@ -33,13 +33,16 @@ void register_distance_functions(Registry& ops) {
             return one(sum(direction(x) * direction(y), b.arg("dim")));
           },
   });
-  ops.add(pairwise_distance, {
-      .schema = "pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=9.9999999999999995e-07, bool "
-                "keepdim=False) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose =
-          [](Build& b) { return linalg_vector_norm(b["x1"] - b["x2"] + b.number("eps"), b.number("p"), -1, b.arg("keepdim")); },
-  });
+  ops.add(pairwise_distance,
+          {
+              .schema = "pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=9.9999999999999995e-07, bool "
+                        "keepdim=False) -> Tensor",
+              .kind = OpKind::composite,
+              .decompose =
+                  [](Build& b) {
+                    return linalg_vector_norm(b["x1"] - b["x2"] + b.number("eps"), b.number("p"), -1, b.arg("keepdim"));
+                  },
+          });
 }
 
 }  // namespace tenon

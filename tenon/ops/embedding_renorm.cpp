@@ -16,9 +16,10 @@ void register_embedding_renorm(Registry& ops) {
       .decompose =
           [](Build& b) {
             Tensor x = b["self"];
-            b.require(x.rank() == 2 && is_floating(x.dtype()), "expected a floating point table of 2 dimensions, got ", x.meta());
-            b.require(b["indices"].dtype() == DType::i64 || b["indices"].dtype() == DType::i32, "indices: expected i64 or i32 indices, got ",
-                      b["indices"].meta());
+            b.require(x.rank() == 2 && is_floating(x.dtype()), "expected a floating point table of 2 dimensions, got ",
+                      x.meta());
+            b.require(b["indices"].dtype() == DType::i64 || b["indices"].dtype() == DType::i32,
+                      "indices: expected i64 or i32 indices, got ", b["indices"].meta());
             Sizes rows = {x.size(0), SymInt(1)};
             Tensor used = index_fill(full(rows, false, kw("dtype", DType::boolean)), 0, flatten(b["indices"]), true);
             return one(where(used, renormalized(x, b.number("norm_type"), 0, b.arg("max_norm")), x));

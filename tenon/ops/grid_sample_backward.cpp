@@ -85,13 +85,17 @@ bool same(SymInt a, SymInt b) { return a == b || !a.is_int() || !b.is_int(); }
 
 Metas backward_meta(MetaCall& m, size_t space) {
   const TensorMeta &g = m.meta("grad_output"), &image = m.meta("input"), &grid = m.meta("grid");
-  m.require(image.rank() == space + 2 && grid.rank() == space + 2 && same(grid.sizes.back(), static_cast<int64_t>(space)) && same(grid.sizes[0], image.sizes[0]),
-            "expected an image and a grid of ", space + 2, " dimensions, the grid's last of size ", space, ", got ", image, " and ", grid);
-  m.require(is_floating(image.dtype) && grid.dtype == image.dtype && g.dtype == image.dtype, "expected one floating point dtype, got ", g, ", ", image,
-            " and ", grid);
+  m.require(image.rank() == space + 2 && grid.rank() == space + 2 &&
+                same(grid.sizes.back(), static_cast<int64_t>(space)) && same(grid.sizes[0], image.sizes[0]),
+            "expected an image and a grid of ", space + 2, " dimensions, the grid's last of size ", space, ", got ",
+            image, " and ", grid);
+  m.require(is_floating(image.dtype) && grid.dtype == image.dtype && g.dtype == image.dtype,
+            "expected one floating point dtype, got ", g, ", ", image, " and ", grid);
   bool fits = g.rank() == space + 2 && same(g.sizes[0], image.sizes[0]) && same(g.sizes[1], image.sizes[1]);
-  for (size_t d = 0; fits && d < space; ++d) fits = same(g.sizes[2 + d], grid.sizes[1 + d]) && !(image.sizes[2 + d] == SymInt(0));
-  m.require(fits, "expected a gradient for each place of the grid and an image with elements, got ", g, ", ", image, " and ", grid);
+  for (size_t d = 0; fits && d < space; ++d)
+    fits = same(g.sizes[2 + d], grid.sizes[1 + d]) && !(image.sizes[2 + d] == SymInt(0));
+  m.require(fits, "expected a gradient for each place of the grid and an image with elements, got ", g, ", ", image,
+            " and ", grid);
   GridSampling how(m, space);
   // The gradient of the grid comes whatever the mask says, as in PyTorch.
   Metas out = masked_metas(m, {like(image, image.sizes), like(grid, grid.sizes)});
@@ -169,13 +173,15 @@ void lower_backward(Lower& l, size_t space) {
 
 void register_grid_sample_backward(Registry& ops) {
   ops.add({
-      .schema = "grid_sampler_2d_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool "
+      .schema = "grid_sampler_2d_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int "
+                "padding_mode, bool "
                 "align_corners, bool[2] output_mask) -> (Tensor, Tensor)",
       .meta = [](MetaCall& m) { return backward_meta(m, 2); },
       .lower = [](Lower& l) { lower_backward(l, 2); },
   });
   ops.add({
-      .schema = "grid_sampler_3d_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool "
+      .schema = "grid_sampler_3d_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int "
+                "padding_mode, bool "
                 "align_corners, bool[2] output_mask) -> (Tensor, Tensor)",
       .meta = [](MetaCall& m) { return backward_meta(m, 3); },
       .lower = [](Lower& l) { lower_backward(l, 3); },

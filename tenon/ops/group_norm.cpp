@@ -23,8 +23,8 @@ struct Groups {
   SymInt groups, width;
   Groups(const ArgsView& call, const Sizes& sizes, SymInt groups) : sizes(sizes), groups(groups) {
     call.require(sizes.size() >= 2, "expected an input of at least 2 dimensions, got sizes ", sizes);
-    call.require(!statically_true(sym::ne(sym::mod(sizes[1], groups), 0)), "the ", sizes[1], " channels do not divide into ",
-                 groups, " groups");
+    call.require(!statically_true(sym::ne(sym::mod(sizes[1], groups), 0)), "the ", sizes[1],
+                 " channels do not divide into ", groups, " groups");
     width = sym::floor_div(sizes[1], groups);
     extents.push_back(width);
     for (size_t i = 2; i < sizes.size(); ++i) extents.push_back(sizes[i]);
@@ -130,54 +130,58 @@ void register_group_norm(Registry& ops) {
         if (normalized_strides(x.meta()) != x.strides()) x = contiguous(x);
         SymInt area = 1;
         for (size_t i = 2; i < x.rank(); ++i) area = area * x.sizes()[i];
-        return one(native_group_norm(x, b.arg("weight"), b.arg("bias"), x.size(0), x.size(1), area, b.arg("num_groups"), b.arg("eps"))[0]);
+        return one(native_group_norm(x, b.arg("weight"), b.arg("bias"), x.size(0), x.size(1), area, b.arg("num_groups"),
+                                     b.arg("eps"))[0]);
       },
   });
-  ops.add(native_group_norm, {
-      .schema = "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, "
-                "SymInt C, SymInt HxW, int group, float eps) -> "
-                "(Tensor, Tensor, Tensor)",
-      .kind = OpKind::reduction,
-      .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta& x = m.meta("input");
-        m.require(is_floating(x.dtype), "expected a floating point tensor, got ", x);
-        Groups groups(m, x.sizes, m.integer("group"));
-        require_parameter(m, "weight", {x.sizes[1]});
-        require_parameter(m, "bias", {x.sizes[1]});
-        TensorMeta out = like(x, x.sizes),
-                   statistics = like(x, groups.statistics(), statistics_dtype(m, {"weight", "bias"}));
-        out.strides = normalized_strides(x);
-        return {out, statistics, statistics};
-      },
-      .lower = lower_group_norm,
-      .vjp = {{"input, weight, bias", [](Vjp& v) -> Grads {
-        Tensor through_statistics = v.needs("input") ? statistics_gradient(v) : none;
-        if (!v.grad()) return {through_statistics};
-        std::vector<bool> mask = {v.needs("input"), v.needs("weight"), v.needs("bias")};
-        Results r = group_norm_backward(v.grad(), v["input"], v.out(1), v.out(2), v.arg("weight"),
-                                        v.arg("N"), v.arg("C"), v.arg("HxW"), v.arg("group"), mask);
-        return {through_statistics ? r[0] + through_statistics : r[0], r[1], r[2]};
-      }}},
-  });
+  ops.add(native_group_norm,
+          {
+              .schema = "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, "
+                        "SymInt C, SymInt HxW, int group, float eps) -> "
+                        "(Tensor, Tensor, Tensor)",
+              .kind = OpKind::reduction,
+              .meta = [](MetaCall& m) -> Metas {
+                const TensorMeta& x = m.meta("input");
+                m.require(is_floating(x.dtype), "expected a floating point tensor, got ", x);
+                Groups groups(m, x.sizes, m.integer("group"));
+                require_parameter(m, "weight", {x.sizes[1]});
+                require_parameter(m, "bias", {x.sizes[1]});
+                TensorMeta out = like(x, x.sizes),
+                           statistics = like(x, groups.statistics(), statistics_dtype(m, {"weight", "bias"}));
+                out.strides = normalized_strides(x);
+                return {out, statistics, statistics};
+              },
+              .lower = lower_group_norm,
+              .vjp = {{"input, weight, bias",
+                       [](Vjp& v) -> Grads {
+                         Tensor through_statistics = v.needs("input") ? statistics_gradient(v) : none;
+                         if (!v.grad()) return {through_statistics};
+                         std::vector<bool> mask = {v.needs("input"), v.needs("weight"), v.needs("bias")};
+                         Results r = group_norm_backward(v.grad(), v["input"], v.out(1), v.out(2), v.arg("weight"),
+                                                         v.arg("N"), v.arg("C"), v.arg("HxW"), v.arg("group"), mask);
+                         return {through_statistics ? r[0] + through_statistics : r[0], r[1], r[2]};
+                       }}},
+          });
   ops.add(group_norm_backward, {
-      .schema = "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, "
-                "Tensor rstd, Tensor? weight, SymInt N, SymInt C, "
-                "SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-      .kind = OpKind::reduction,
-      .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta& x = m.meta("input");
-        Groups groups(m, x.sizes, m.integer("group"));
-        require_sizes(m, "grad_out", x.sizes);
-        require_sizes(m, "mean", groups.statistics());
-        require_sizes(m, "rstd", groups.statistics());
-        require_parameter(m, "weight", {x.sizes[1]});
-        TensorMeta out = like(x, x.sizes);
-        TensorMeta parameter = like(x, {x.sizes[1]}, m.given("weight") ? m.meta("weight").dtype : x.dtype);
-        out.strides = normalized_strides(x);
-        return masked_metas(m, {out, parameter, parameter});
-      },
-      .lower = lower_group_norm_gradient,
-  });
+                                   .schema = "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, "
+                                             "Tensor rstd, Tensor? weight, SymInt N, SymInt C, "
+                                             "SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+                                   .kind = OpKind::reduction,
+                                   .meta = [](MetaCall& m) -> Metas {
+                                     const TensorMeta& x = m.meta("input");
+                                     Groups groups(m, x.sizes, m.integer("group"));
+                                     require_sizes(m, "grad_out", x.sizes);
+                                     require_sizes(m, "mean", groups.statistics());
+                                     require_sizes(m, "rstd", groups.statistics());
+                                     require_parameter(m, "weight", {x.sizes[1]});
+                                     TensorMeta out = like(x, x.sizes);
+                                     TensorMeta parameter =
+                                         like(x, {x.sizes[1]}, m.given("weight") ? m.meta("weight").dtype : x.dtype);
+                                     out.strides = normalized_strides(x);
+                                     return masked_metas(m, {out, parameter, parameter});
+                                   },
+                                   .lower = lower_group_norm_gradient,
+                               });
 }
 
 }  // namespace tenon

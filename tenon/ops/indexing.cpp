@@ -190,7 +190,6 @@ void lower_index(Lower& l) {
 
 CallResults index_by_mask(ArgsView& call) {
   std::vector<Tensor> indices = call.tensors("indices");
-  if (!has_mask(indices)) return {};  // the stages do it
   Tensor self = call["self"];
   return unsafe_index(self, without_masks(call, self.meta(), indices, found_places)).values;
 }
@@ -268,7 +267,6 @@ void lower_put(Lower& l) {
 
 CallResults put_by_masks(ArgsView& call) {
   std::vector<Tensor> indices = call.tensors("indices");
-  if (!has_mask(indices) || only_first_is_mask(indices)) return {};  // the stages do it
   std::vector<Tensor> places = without_masks(call, call.meta("self"), indices, found_places);
   return index_put(call["self"], places, call["values"], call.arg("accumulate")).values;
 }
@@ -293,6 +291,7 @@ void register_indexing(Registry& ops) {
                             .lower = lower_index,
                             .vjp = {{"self", index_gradient}},
                             .kernel = index_by_mask,
+                            .host_if = [](const ArgsView& call) { return has_mask(call.tensors("indices")); },
                         });
   ops.add(unsafe_index, {
                             .schema = "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
@@ -312,6 +311,11 @@ void register_indexing(Registry& ops) {
                        }},
                       {"values", [](Vjp& v) { return index_tensor(v.grad(), v.arg("indices")); }}},
               .kernel = put_by_masks,
+              .host_if =
+                  [](const ArgsView& call) {
+                    std::vector<Tensor> indices = call.tensors("indices");
+                    return has_mask(indices) && !only_first_is_mask(indices);
+                  },
           });
   ops.alias(index_put, {"_unsafe_index_put"});
   ops.add({

@@ -27,7 +27,8 @@ struct Rows {
   Rows(const ArgsView& call, const Sizes& sizes, const Sizes& normalized)
       : sizes(sizes), outer(sizes.size() - std::min(normalized.size(), sizes.size())), over({}, true, sizes.size()) {
     bool fits = !normalized.empty() && normalized.size() <= sizes.size();
-    for (size_t i = outer; fits && i < sizes.size(); ++i) fits = !statically_true(sym::ne(sizes[i], normalized[i - outer]));
+    for (size_t i = outer; fits && i < sizes.size(); ++i)
+      fits = !statically_true(sym::ne(sizes[i], normalized[i - outer]));
     call.require(fits, "normalized_shape: expected the last sizes of the input ", sizes, ", got ", normalized);
     for (size_t i = outer; i < sizes.size(); ++i) over.dims.push_back(i);
   }
@@ -131,52 +132,56 @@ void register_layer_norm(Registry& ops) {
                 "eps=1.0000000000000001e-05, bool cudnn_enable=True) -> Tensor",
       .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        return one(native_layer_norm(b["input"], b.arg("normalized_shape"), b.arg("weight"), b.arg("bias"), b.arg("eps"))[0]);
+        return one(
+            native_layer_norm(b["input"], b.arg("normalized_shape"), b.arg("weight"), b.arg("bias"), b.arg("eps"))[0]);
       },
   });
-  ops.add(native_layer_norm, {
-      .schema = "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, "
-                "Tensor? bias, float eps) -> (Tensor, Tensor, "
-                "Tensor)",
-      .kind = OpKind::reduction,
-      .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta& x = m.meta("input");
-        m.require(is_floating(x.dtype), "expected a floating point tensor, got ", x);
-        Rows rows(m, x.sizes, m.ints("normalized_shape"));
-        require_parameter(m, "weight", m.ints("normalized_shape"));
-        require_parameter(m, "bias", m.ints("normalized_shape"));
-        TensorMeta statistics = like(x, rows.statistics(), statistics_dtype(m, {"weight", "bias"}));
-        return {like(x, x.sizes), statistics, statistics};
-      },
-      .lower = lower_layer_norm,
-      .vjp = {{"input, weight, bias", [](Vjp& v) -> Grads {
-        if (!v.grad()) return {};
-        std::vector<bool> mask = {v.needs("input"), v.needs("weight"), v.needs("bias")};
-        Results r = layer_norm_backward(v.grad(), v["input"], v.arg("normalized_shape"), v.out(1), v.out(2),
-                                        v.arg("weight"), v.arg("bias"), mask);
-        return {r[0], r[1], r[2]};
-      }}},
-  });
-  ops.add(layer_norm_backward, {
-      .schema = "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor "
-                "mean, Tensor rstd, Tensor? "
-                "weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-      .kind = OpKind::reduction,
-      .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta& x = m.meta("input");
-        Sizes shape = m.ints("normalized_shape");
-        Rows rows(m, x.sizes, shape);
-        require_sizes(m, "grad_out", x.sizes);
-        require_sizes(m, "mean", rows.statistics());
-        require_sizes(m, "rstd", rows.statistics());
-        require_parameter(m, "weight", shape);
-        require_parameter(m, "bias", shape);
-        DType weight = m.given("weight") ? m.meta("weight").dtype : x.dtype;
-        DType bias = m.given("bias") ? m.meta("bias").dtype : weight;
-        return masked_metas(m, {like(x, x.sizes), like(x, shape, weight), like(x, shape, bias)});
-      },
-      .lower = lower_layer_norm_gradient,
-  });
+  ops.add(native_layer_norm,
+          {
+              .schema = "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, "
+                        "Tensor? bias, float eps) -> (Tensor, Tensor, "
+                        "Tensor)",
+              .kind = OpKind::reduction,
+              .meta = [](MetaCall& m) -> Metas {
+                const TensorMeta& x = m.meta("input");
+                m.require(is_floating(x.dtype), "expected a floating point tensor, got ", x);
+                Rows rows(m, x.sizes, m.ints("normalized_shape"));
+                require_parameter(m, "weight", m.ints("normalized_shape"));
+                require_parameter(m, "bias", m.ints("normalized_shape"));
+                TensorMeta statistics = like(x, rows.statistics(), statistics_dtype(m, {"weight", "bias"}));
+                return {like(x, x.sizes), statistics, statistics};
+              },
+              .lower = lower_layer_norm,
+              .vjp = {{"input, weight, bias",
+                       [](Vjp& v) -> Grads {
+                         if (!v.grad()) return {};
+                         std::vector<bool> mask = {v.needs("input"), v.needs("weight"), v.needs("bias")};
+                         Results r = layer_norm_backward(v.grad(), v["input"], v.arg("normalized_shape"), v.out(1),
+                                                         v.out(2), v.arg("weight"), v.arg("bias"), mask);
+                         return {r[0], r[1], r[2]};
+                       }}},
+          });
+  ops.add(layer_norm_backward,
+          {
+              .schema = "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor "
+                        "mean, Tensor rstd, Tensor? "
+                        "weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+              .kind = OpKind::reduction,
+              .meta = [](MetaCall& m) -> Metas {
+                const TensorMeta& x = m.meta("input");
+                Sizes shape = m.ints("normalized_shape");
+                Rows rows(m, x.sizes, shape);
+                require_sizes(m, "grad_out", x.sizes);
+                require_sizes(m, "mean", rows.statistics());
+                require_sizes(m, "rstd", rows.statistics());
+                require_parameter(m, "weight", shape);
+                require_parameter(m, "bias", shape);
+                DType weight = m.given("weight") ? m.meta("weight").dtype : x.dtype;
+                DType bias = m.given("bias") ? m.meta("bias").dtype : weight;
+                return masked_metas(m, {like(x, x.sizes), like(x, shape, weight), like(x, shape, bias)});
+              },
+              .lower = lower_layer_norm_gradient,
+          });
   ops.add({
       .schema = "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
       .kind = OpKind::composite,

@@ -56,37 +56,46 @@ void register_loss_binary_cross_entropy(Registry& ops) {
       .kind = OpKind::reduction,
       .meta = [](MetaCall& m) { return loss_meta(m, of_probabilities); },
       .lower = [](Lower& l) { lower_loss(l, of_probabilities, cross_entropy); },
-      .vjp = {{"self", [](Vjp& v) {
-        return binary_cross_entropy_backward(v.grad(), v["self"], v["target"], v.arg("weight"), v.arg("reduction"));
-      }}, {"target", [](Vjp& v) { return weighted(v, log(1.0 - v["self"]) - log(v["self"])); }}},
+      .vjp = {{"self",
+               [](Vjp& v) {
+                 return binary_cross_entropy_backward(v.grad(), v["self"], v["target"], v.arg("weight"),
+                                                      v.arg("reduction"));
+               }},
+              {"target", [](Vjp& v) { return weighted(v, log(1.0 - v["self"]) - log(v["self"])); }}},
   });
-  ops.add(binary_cross_entropy_backward, {
-      .schema = "binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int "
-                "reduction=1) -> Tensor",
-      .meta = [](MetaCall& m) { return loss_gradient_meta(m, of_probabilities); },
-      .lower = [](Lower& l) { lower_loss_gradient(l, cross_entropy_slope); },
-      .for_grad =
-          [](Build& b) {
-            Tensor variance = (1.0 - b["self"]) * b["self"];
-            Tensor slope = (b["self"] - b["target"]) / where(gt(variance, 1e-12), variance, 1e-12);
-            return loss_gradient(b, b.given("weight") ? slope * b["weight"] : slope);
-          },
-  });
+  ops.add(
+      binary_cross_entropy_backward,
+      {
+          .schema =
+              "binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int "
+              "reduction=1) -> Tensor",
+          .meta = [](MetaCall& m) { return loss_gradient_meta(m, of_probabilities); },
+          .lower = [](Lower& l) { lower_loss_gradient(l, cross_entropy_slope); },
+          .for_grad =
+              [](Build& b) {
+                Tensor variance = (1.0 - b["self"]) * b["self"];
+                Tensor slope = (b["self"] - b["target"]) / where(gt(variance, 1e-12), variance, 1e-12);
+                return loss_gradient(b, b.given("weight") ? slope * b["weight"] : slope);
+              },
+      });
   ops.add({
       .schema = "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? "
                 "pos_weight=None, int reduction=1) -> Tensor",
       .kind = OpKind::reduction,
       .meta = [](MetaCall& m) { return loss_meta(m, of_logits); },
       .lower = [](Lower& l) { lower_loss(l, of_logits, logit_cross_entropy); },
-      .vjp = {{"self", [](Vjp& v) {
-        Tensor t = v["target"], p = v["pos_weight"], s = sigmoid(v["self"]);
-        return weighted(v, p ? (p * t + 1.0 - t) * s - p * t : s - t);
-      }}, {"target", [](Vjp& v) {
-        Tensor x = v["self"], p = v["pos_weight"];
-        if (!p) return weighted(v, -x);
-        Tensor negative = log_sigmoid(-x), positive = log_sigmoid(x);
-        return weighted(v, negative - p * positive);
-      }}},
+      .vjp = {{"self",
+               [](Vjp& v) {
+                 Tensor t = v["target"], p = v["pos_weight"], s = sigmoid(v["self"]);
+                 return weighted(v, p ? (p * t + 1.0 - t) * s - p * t : s - t);
+               }},
+              {"target",
+               [](Vjp& v) {
+                 Tensor x = v["self"], p = v["pos_weight"];
+                 if (!p) return weighted(v, -x);
+                 Tensor negative = log_sigmoid(-x), positive = log_sigmoid(x);
+                 return weighted(v, negative - p * positive);
+               }}},
   });
 }
 

@@ -192,74 +192,84 @@ void register_loss_margin(Registry& ops) {
         require_classes(m, require_samples(m));
         m.require(m.number("p") == 1 || m.number("p") == 2, "p: expected 1 or 2, got ", m.number("p"));
         TensorMeta out = like(m.meta("self"), loss_sizes(m.meta("self"), m.constant("reduction")));
-        if (m.constant("reduction") == 0 && m.meta("self").rank() < 2) out = like(m.meta("self"), m.meta("target").sizes);
+        if (m.constant("reduction") == 0 && m.meta("self").rank() < 2)
+          out = like(m.meta("self"), m.meta("target").sizes);
         return out;
       },
       .lower = lower_multi_margin,
-      .vjp = {{"self", [](Vjp& v) { return multi_margin_backward(v.grad(), v["self"], v["target"], v.arg("p"), v.arg("margin"), v.arg("weight"), v.arg("reduction")); }}},
+      .vjp = {{"self",
+               [](Vjp& v) {
+                 return multi_margin_backward(v.grad(), v["self"], v["target"], v.arg("p"), v.arg("margin"),
+                                              v.arg("weight"), v.arg("reduction"));
+               }}},
   });
   ops.add(multi_margin_backward, {
-      .schema = "multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor "
-                "target, Scalar p, Scalar margin, Tensor? weight=None, int "
-                "reduction=1) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas {
-        Samples samples = require_samples(m);
-        require_classes(m, samples);
-        require_gradient(m, samples);
-        return like(m.meta("self"), m.meta("self").sizes);
-      },
-      .lower = lower_multi_margin_gradient,
-  });
+                                     .schema = "multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor "
+                                               "target, Scalar p, Scalar margin, Tensor? weight=None, int "
+                                               "reduction=1) -> Tensor",
+                                     .meta = [](MetaCall& m) -> Metas {
+                                       Samples samples = require_samples(m);
+                                       require_classes(m, samples);
+                                       require_gradient(m, samples);
+                                       return like(m.meta("self"), m.meta("self").sizes);
+                                     },
+                                     .lower = lower_multi_margin_gradient,
+                                 });
   ops.add({
       .schema = "multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
       .kind = OpKind::composite,
-      .decompose = [](Build& b) -> Results { return one(multilabel_forward(b["self"], b["target"], b.arg("reduction"))[0]); },
-  });
-  ops.add(multilabel_forward, {
-      .schema = "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, "
-                "Tensor is_target)",
-      .kind = OpKind::reduction,
-      .meta = [](MetaCall& m) -> Metas {
-        require_samples(m);
-        m.require(m.meta("target").rank() == m.meta("self").rank(), "target: expected as many dimensions as ",
-                  m.meta("self"), ", got ", m.meta("target"));
-        return {like(m.meta("self"), loss_sizes(m.meta("self"), m.constant("reduction"))), like(m.meta("self"), m.meta("target").sizes)};
+      .decompose = [](Build& b) -> Results {
+        return one(multilabel_forward(b["self"], b["target"], b.arg("reduction"))[0]);
       },
-      .lower = lower_multilabel,
-      .vjp = {{"self", [](Vjp& v) -> Grads {
-        if (!v.grad()) return {};
-        return {multilabel_backward(v.grad(), v["self"], v["target"], v.arg("reduction"), v.out(1))};
-      }}},
   });
+  ops.add(multilabel_forward,
+          {
+              .schema = "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, "
+                        "Tensor is_target)",
+              .kind = OpKind::reduction,
+              .meta = [](MetaCall& m) -> Metas {
+                require_samples(m);
+                m.require(m.meta("target").rank() == m.meta("self").rank(), "target: expected as many dimensions as ",
+                          m.meta("self"), ", got ", m.meta("target"));
+                return {like(m.meta("self"), loss_sizes(m.meta("self"), m.constant("reduction"))),
+                        like(m.meta("self"), m.meta("target").sizes)};
+              },
+              .lower = lower_multilabel,
+              .vjp = {{"self",
+                       [](Vjp& v) -> Grads {
+                         if (!v.grad()) return {};
+                         return {multilabel_backward(v.grad(), v["self"], v["target"], v.arg("reduction"), v.out(1))};
+                       }}},
+          });
   ops.add(multilabel_backward, {
-      .schema = "multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor "
-                "target, int reduction, Tensor is_target) -> Tensor",
-      .meta = [](MetaCall& m) -> Metas {
-        require_gradient(m, require_samples(m));
-        require_sizes(m, "target", m.meta("self").sizes);
-        require_sizes(m, "is_target", m.meta("self").sizes);
-        return like(m.meta("self"), m.meta("self").sizes);
-      },
-      .lower = lower_multilabel_gradient,
-  });
+                                   .schema = "multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor "
+                                             "target, int reduction, Tensor is_target) -> Tensor",
+                                   .meta = [](MetaCall& m) -> Metas {
+                                     require_gradient(m, require_samples(m));
+                                     require_sizes(m, "target", m.meta("self").sizes);
+                                     require_sizes(m, "is_target", m.meta("self").sizes);
+                                     return like(m.meta("self"), m.meta("self").sizes);
+                                   },
+                                   .lower = lower_multilabel_gradient,
+                               });
   ops.add({
       .schema = "soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
       .kind = OpKind::composite,
-      .decompose = [](Build& b) -> Results {
-        return one(reduce_loss(log1p(exp(-b["self"] * b["target"])), b));
-      },
-      .vjp = {{"self", [](Vjp& v) { return soft_margin_backward(v.grad(), v["self"], v["target"], v.arg("reduction")); }}},
+      .decompose = [](Build& b) -> Results { return one(reduce_loss(log1p(exp(-b["self"] * b["target"])), b)); },
+      .vjp = {{"self",
+               [](Vjp& v) { return soft_margin_backward(v.grad(), v["self"], v["target"], v.arg("reduction")); }}},
   });
-  ops.add(soft_margin_backward, {
-      .schema =
-          "soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose =
-          [](Build& b) {
-            Tensor z = exp(-b["target"] * b["self"]);
-            return loss_gradient(b, -b["target"] * z / (z + 1.0));
-          },
-  });
+  ops.add(soft_margin_backward,
+          {
+              .schema =
+                  "soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
+              .kind = OpKind::composite,
+              .decompose =
+                  [](Build& b) {
+                    Tensor z = exp(-b["target"] * b["self"]);
+                    return loss_gradient(b, -b["target"] * z / (z + 1.0));
+                  },
+          });
 }
 
 }  // namespace tenon

@@ -134,27 +134,28 @@ Tensor loss_by(const Handle& forward, const ArgsView& call, const Tensor& x) {
 template <bool images, Handle& loss, Handle& forward, Handle& backward>
 void add_nll_loss(Registry& ops, const NllSchemas& schemas) {
   ops.add(loss, {
-      .schema = schemas.loss,
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return one(loss_by(forward, b, b["self"])); },
-  });
+                    .schema = schemas.loss,
+                    .kind = OpKind::composite,
+                    .decompose = [](Build& b) { return one(loss_by(forward, b, b["self"])); },
+                });
   ops.add(forward, {
-      .schema = schemas.forward,
-      .kind = OpKind::reduction,
-      .meta = [](MetaCall& m) { return nll_meta(m, images); },
-      .lower = lower_nll,
-      .vjp = {{"self", [](Vjp& v) -> Grads {
-        if (!v.grad()) return {};
-        return {backward(v.grad(), v["self"], v["target"], v.arg("weight"), v.arg("reduction"), v.arg("ignore_index"),
-                         v.out(1))};
-      }}},
-  });
+                       .schema = schemas.forward,
+                       .kind = OpKind::reduction,
+                       .meta = [](MetaCall& m) { return nll_meta(m, images); },
+                       .lower = lower_nll,
+                       .vjp = {{"self",
+                                [](Vjp& v) -> Grads {
+                                  if (!v.grad()) return {};
+                                  return {backward(v.grad(), v["self"], v["target"], v.arg("weight"),
+                                                   v.arg("reduction"), v.arg("ignore_index"), v.out(1))};
+                                }}},
+                   });
   ops.add(backward, {
-      .schema = schemas.backward,
-      .meta = [](MetaCall& m) { return nll_gradient_meta(m, images); },
-      .lower = lower_nll_gradient,
-      .vjp = {{"grad_output", [](Vjp& v) { return loss_by(forward, v, v.grad()); }}},
-  });
+                        .schema = schemas.backward,
+                        .meta = [](MetaCall& m) { return nll_gradient_meta(m, images); },
+                        .lower = lower_nll_gradient,
+                        .vjp = {{"grad_output", [](Vjp& v) { return loss_by(forward, v, v.grad()); }}},
+                    });
 }
 
 // Any rank as one of those that nll_loss and nll_loss2d take.
@@ -232,7 +233,8 @@ Tensor smoothed(Build& b, const Tensor& logs, size_t dim) {
 Results cross_entropy(Build& b) {
   Tensor x = b["self"], target = b["target"];
   b.require(x.rank() >= 1, "expected an input of at least one dimension, got ", x.meta());
-  b.require(b.number("label_smoothing") >= 0 && b.number("label_smoothing") <= 1, "label_smoothing: expected a number from 0 to 1, got ", b.number("label_smoothing"));
+  b.require(b.number("label_smoothing") >= 0 && b.number("label_smoothing") <= 1,
+            "label_smoothing: expected a number from 0 to 1, got ", b.number("label_smoothing"));
   size_t dim = x.rank() == 1 ? 0 : 1;
   Tensor logs = log_softmax(x, dim);
   if (target.rank() == x.rank() && is_floating(target.dtype())) return one(from_probabilities(b, logs, dim));
@@ -244,12 +246,13 @@ Results cross_entropy(Build& b) {
 
 void register_loss_nll(Registry& ops) {
   add_nll_loss<false, nll_loss, nll_loss_forward, nll_loss_backward>(
-      ops, {.loss = "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
-                    "ignore_index=-100) -> Tensor",
-            .forward = "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) "
-                       "-> (Tensor output, Tensor total_weight)",
-            .backward = "nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int "
-                        "reduction, SymInt ignore_index, Tensor total_weight) -> Tensor"});
+      ops,
+      {.loss = "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
+               "ignore_index=-100) -> Tensor",
+       .forward = "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) "
+                  "-> (Tensor output, Tensor total_weight)",
+       .backward = "nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int "
+                   "reduction, SymInt ignore_index, Tensor total_weight) -> Tensor"});
   add_nll_loss<true, nll_loss2d, nll_loss2d_forward, nll_loss2d_backward>(
       ops, {.loss = "nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
                     "ignore_index=-100) -> Tensor",
@@ -257,18 +260,20 @@ void register_loss_nll(Registry& ops) {
                        "ignore_index) -> (Tensor output, Tensor total_weight)",
             .backward = "nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int "
                         "reduction, SymInt ignore_index, Tensor total_weight) -> Tensor"});
-  ops.add(nll_loss_nd, {
-      .schema = "nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
-                "ignore_index=-100) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return one(nll_of_any_rank(b, b["self"])); },
-  });
-  ops.add(cross_entropy_loss, {
-      .schema = "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
-                "ignore_index=-100, float label_smoothing=0.) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = cross_entropy,
-  });
+  ops.add(nll_loss_nd,
+          {
+              .schema = "nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
+                        "ignore_index=-100) -> Tensor",
+              .kind = OpKind::composite,
+              .decompose = [](Build& b) { return one(nll_of_any_rank(b, b["self"])); },
+          });
+  ops.add(cross_entropy_loss,
+          {
+              .schema = "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
+                        "ignore_index=-100, float label_smoothing=0.) -> Tensor",
+              .kind = OpKind::composite,
+              .decompose = cross_entropy,
+          });
   ops.add({
       .schema = "kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor",
       .kind = OpKind::composite,

@@ -45,8 +45,8 @@ void register_loss_ranking(Registry& ops) {
             constexpr double eps = 1e-12;
             Tensor sizes = sqrt((sum(x * x, dim) + eps) * (sum(y * y, dim) + eps));
             Tensor cosine = sum(x * y, dim) / sizes;
-            Tensor loss = where(eq(t, 1), 1.0 - cosine, 0.0) +
-                          where(eq(t, -1), at_least_zero(cosine - b.number("margin")), 0.0);
+            Tensor loss =
+                where(eq(t, 1), 1.0 - cosine, 0.0) + where(eq(t, -1), at_least_zero(cosine - b.number("margin")), 0.0);
             return one(reduce_loss(loss, b));
           },
   });

@@ -58,21 +58,24 @@ void register_loss_regression(Registry& ops) {
       .kind = OpKind::composite,
       .decompose = [](Build& b) { return one(reduce_loss(abs(b["self"] - b["target"]), b)); },
   });
-  ops.add(mse_loss, {
-      .schema = "mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
-      .kind = OpKind::reduction,
-      .meta = [](MetaCall& m) { return loss_meta(m, operands); },
-      .lower = [](Lower& l) { lower_loss(l, operands, squared_error); },
-      .vjp = {
-        {"self", [](Vjp& v) { return mse_loss_backward(v.grad(), v["self"], v["target"], v.arg("reduction")); }},
-        {"target", [](Vjp& v) { return mse_loss_backward(v.grad(), v["target"], v["self"], v.arg("reduction")); }}},
-  });
-  ops.add(mse_loss_backward, {
-      .schema = "mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
-      .meta = [](MetaCall& m) { return loss_gradient_meta(m, operands); },
-      .lower = [](Lower& l) { lower_loss_gradient(l, squared_error_slope); },
-      .for_grad = [](Build& b) { return loss_gradient(b, (b["self"] - b["target"]) * 2.0); },
-  });
+  ops.add(mse_loss,
+          {
+              .schema = "mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+              .kind = OpKind::reduction,
+              .meta = [](MetaCall& m) { return loss_meta(m, operands); },
+              .lower = [](Lower& l) { lower_loss(l, operands, squared_error); },
+              .vjp = {{"self",
+                       [](Vjp& v) { return mse_loss_backward(v.grad(), v["self"], v["target"], v.arg("reduction")); }},
+                      {"target",
+                       [](Vjp& v) { return mse_loss_backward(v.grad(), v["target"], v["self"], v.arg("reduction")); }}},
+          });
+  ops.add(mse_loss_backward,
+          {
+              .schema = "mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
+              .meta = [](MetaCall& m) { return loss_gradient_meta(m, operands); },
+              .lower = [](Lower& l) { lower_loss_gradient(l, squared_error_slope); },
+              .for_grad = [](Build& b) { return loss_gradient(b, (b["self"] - b["target"]) * 2.0); },
+          });
   ops.add({
       .schema = "smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor",
       .kind = OpKind::reduction,
@@ -82,24 +85,30 @@ void register_loss_regression(Registry& ops) {
             return loss_meta(m, operands);
           },
       .lower = [](Lower& l) { lower_loss(l, operands, smooth_l1); },
-      .vjp = {{"self", [](Vjp& v) {
-        return smooth_l1_loss_backward(v.grad(), v["self"], v["target"], v.arg("reduction"), v.arg("beta"));
-      }}, {"target", [](Vjp& v) {
-        return smooth_l1_loss_backward(v.grad(), v["target"], v["self"], v.arg("reduction"), v.arg("beta"));
-      }}},
+      .vjp = {{"self",
+               [](Vjp& v) {
+                 return smooth_l1_loss_backward(v.grad(), v["self"], v["target"], v.arg("reduction"), v.arg("beta"));
+               }},
+              {"target",
+               [](Vjp& v) {
+                 return smooth_l1_loss_backward(v.grad(), v["target"], v["self"], v.arg("reduction"), v.arg("beta"));
+               }}},
   });
-  ops.add(smooth_l1_loss_backward, {
-      .schema = "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> "
-                "Tensor",
-      .meta = [](MetaCall& m) { return loss_gradient_meta(m, operands); },
-      .lower = [](Lower& l) { lower_loss_gradient(l, smooth_l1_slope); },
-      .for_grad =
-          [](Build& b) {
-            Tensor d = b["self"] - b["target"];
-            double beta = b.number("beta");
-            return loss_gradient(b, beta == 0 ? sign(d) : where(ge(abs(d), beta), sign(d), d / beta));
-          },
-  });
+  ops.add(
+      smooth_l1_loss_backward,
+      {
+          .schema =
+              "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> "
+              "Tensor",
+          .meta = [](MetaCall& m) { return loss_gradient_meta(m, operands); },
+          .lower = [](Lower& l) { lower_loss_gradient(l, smooth_l1_slope); },
+          .for_grad =
+              [](Build& b) {
+                Tensor d = b["self"] - b["target"];
+                double beta = b.number("beta");
+                return loss_gradient(b, beta == 0 ? sign(d) : where(ge(abs(d), beta), sign(d), d / beta));
+              },
+      });
   ops.add({
       .schema = "huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor",
       .kind = OpKind::reduction,
@@ -109,24 +118,29 @@ void register_loss_regression(Registry& ops) {
             return loss_meta(m, operands);
           },
       .lower = [](Lower& l) { lower_loss(l, operands, huber); },
-      .vjp = {{"self", [](Vjp& v) {
-        return huber_loss_backward(v.grad(), v["self"], v["target"], v.arg("reduction"), v.arg("delta"));
-      }}, {"target", [](Vjp& v) {
-        return huber_loss_backward(v.grad(), v["target"], v["self"], v.arg("reduction"), v.arg("delta"));
-      }}},
+      .vjp = {{"self",
+               [](Vjp& v) {
+                 return huber_loss_backward(v.grad(), v["self"], v["target"], v.arg("reduction"), v.arg("delta"));
+               }},
+              {"target",
+               [](Vjp& v) {
+                 return huber_loss_backward(v.grad(), v["target"], v["self"], v.arg("reduction"), v.arg("delta"));
+               }}},
   });
-  ops.add(huber_loss_backward, {
-      .schema = "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> "
-                "Tensor",
-      .meta = [](MetaCall& m) { return loss_gradient_meta(m, operands); },
-      .lower = [](Lower& l) { lower_loss_gradient(l, huber_slope); },
-      .for_grad =
-          [](Build& b) {
-            Tensor d = b["self"] - b["target"];
-            double delta = b.number("delta");
-            return loss_gradient(b, where(ge(abs(d), delta), sign(d) * delta, d));
-          },
-  });
+  ops.add(huber_loss_backward,
+          {
+              .schema =
+                  "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> "
+                  "Tensor",
+              .meta = [](MetaCall& m) { return loss_gradient_meta(m, operands); },
+              .lower = [](Lower& l) { lower_loss_gradient(l, huber_slope); },
+              .for_grad =
+                  [](Build& b) {
+                    Tensor d = b["self"] - b["target"];
+                    double delta = b.number("delta");
+                    return loss_gradient(b, where(ge(abs(d), delta), sign(d) * delta, d));
+                  },
+          });
 }
 
 }  // namespace tenon

@@ -10,7 +10,8 @@ extern Handle max_pool2d_with_indices, avg_pool2d, adaptive_avg_pool2d;
 
 /// An image or a batch of images: `space` dimensions after the channels. Returns the first dimension of space.
 size_t require_image(const ArgsView& call, const TensorMeta& x, size_t space);
-/// The gradient of a pool: as many dimensions as the input, which must be an image, and its sizes before those of space.
+/// The gradient of a pool: as many dimensions as the input, which must be an image, and its sizes before those of
+/// space.
 void require_pool_gradient(const ArgsView& call, const TensorMeta& grad, const TensorMeta& input, size_t space);
 /// The indices of a max pool whose result has these sizes.
 void require_pool_indices(const ArgsView& call, const Sizes& pooled);

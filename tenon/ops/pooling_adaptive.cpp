@@ -143,50 +143,53 @@ TensorMeta result_like(const TensorMeta& x, Sizes sizes) {
 template <size_t space, Handle& pool, Handle& backward>
 void add_average(Registry& ops, const char* schema, const char* backward_schema) {
   ops.add(pool, {
-      .schema = schema,
-      .meta = [](MetaCall& m) -> Metas {
-        return result_like<space>(m.meta("self"), adaptive_sizes(m, m.meta("self"), space));
-      },
-      .lower = lower_average<space>,
-      .vjp = {{"self", [](Vjp& v) { return backward(v.grad(), v["self"]); }}},
-  });
+                    .schema = schema,
+                    .meta = [](MetaCall& m) -> Metas {
+                      return result_like<space>(m.meta("self"), adaptive_sizes(m, m.meta("self"), space));
+                    },
+                    .lower = lower_average<space>,
+                    .vjp = {{"self", [](Vjp& v) { return backward(v.grad(), v["self"]); }}},
+                });
   ops.add(backward, {
-      .schema = backward_schema,
-      .meta = [](MetaCall& m) -> Metas {
-        require_pool_gradient(m, m.meta("grad_output"), m.meta("self"), space);
-        return result_like<space>(m.meta("self"), m.meta("self").sizes);
-      },
-      .lower = lower_average_backward<space>,
-      .vjp = {{"grad_output", [](Vjp& v) {
-        Tensor pooled = v["grad_output"];
-        return pool(v.grad(), Sizes(std::span<const SymInt>(pooled.sizes().end() - space, space)));
-      }}},
-  });
+                        .schema = backward_schema,
+                        .meta = [](MetaCall& m) -> Metas {
+                          require_pool_gradient(m, m.meta("grad_output"), m.meta("self"), space);
+                          return result_like<space>(m.meta("self"), m.meta("self").sizes);
+                        },
+                        .lower = lower_average_backward<space>,
+                        .vjp = {{"grad_output",
+                                 [](Vjp& v) {
+                                   Tensor pooled = v["grad_output"];
+                                   return pool(v.grad(),
+                                               Sizes(std::span<const SymInt>(pooled.sizes().end() - space, space)));
+                                 }}},
+                    });
 }
 
 template <size_t space, Handle& pool, Handle& backward>
 void add_max(Registry& ops, const char* schema, const char* backward_schema) {
   ops.add(pool, {
-      .schema = schema,
-      .meta = [](MetaCall& m) -> Metas {
-        TensorMeta out = result_like<space>(m.meta("self"), adaptive_sizes(m, m.meta("self"), space)), indices = out;
-        indices.dtype = DType::i64;
-        return {out, indices};
-      },
-      .lower = lower_max<space>,
-      .vjp = {{"self", [](Vjp& v) { return backward(v.grad(), v["self"], v.out(1)); }}},
-  });
+                    .schema = schema,
+                    .meta = [](MetaCall& m) -> Metas {
+                      TensorMeta out = result_like<space>(m.meta("self"), adaptive_sizes(m, m.meta("self"), space)),
+                                 indices = out;
+                      indices.dtype = DType::i64;
+                      return {out, indices};
+                    },
+                    .lower = lower_max<space>,
+                    .vjp = {{"self", [](Vjp& v) { return backward(v.grad(), v["self"], v.out(1)); }}},
+                });
   ops.add(backward, {
-      .schema = backward_schema,
-      .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta &grad = m.meta("grad_output"), &x = m.meta("self");
-        require_pool_gradient(m, grad, x, space);
-        require_pool_indices(m, grad.sizes);
-        return result_like<space>(x, x.sizes);
-      },
-      .lower = [](Lower& l) { lower_max_unpool(l, l["grad_output"], space); },
-      .vjp = {{"grad_output", [](Vjp& v) { return gather_pooled(v.grad(), v["indices"], space); }}},
-  });
+                        .schema = backward_schema,
+                        .meta = [](MetaCall& m) -> Metas {
+                          const TensorMeta &grad = m.meta("grad_output"), &x = m.meta("self");
+                          require_pool_gradient(m, grad, x, space);
+                          require_pool_indices(m, grad.sizes);
+                          return result_like<space>(x, x.sizes);
+                        },
+                        .lower = [](Lower& l) { lower_max_unpool(l, l["grad_output"], space); },
+                        .vjp = {{"grad_output", [](Vjp& v) { return gather_pooled(v.grad(), v["indices"], space); }}},
+                    });
 }
 
 }  // namespace
@@ -205,10 +208,10 @@ void register_pooling_adaptive(Registry& ops) {
       ops, "adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)",
       "adaptive_max_pool3d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor");
   ops.add(adaptive_avg_pool2d, {
-      .schema = "adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return averaged(b, 2, average2d); },
-  });
+                                   .schema = "adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
+                                   .kind = OpKind::composite,
+                                   .decompose = [](Build& b) { return averaged(b, 2, average2d); },
+                               });
   ops.add({
       .schema = "adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor",
       .kind = OpKind::composite,

@@ -91,33 +91,38 @@ TensorMeta result_like(const TensorMeta& x, Sizes sizes) {
 template <size_t space, Handle& pool, Handle& backward>
 void add_avg_pool(Registry& ops, const char* schema, const char* backward_schema) {
   ops.add(pool, {
-      .schema = schema,
-      .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta& x = m.meta("self");
-        m.require(is_floating(x.dtype) || x.dtype == DType::i64, "expected a floating point or i64 tensor, got ", x);
-        m.require(!m.given("divisor_override") || m.constant("divisor_override") != 0, "divisor_override must not be 0");
-        return result_like<space>(x, pooled_sizes(m, x, Windows(m, space)));
-      },
-      .lower = lower_average<space>,
-      .vjp = {{"self", [](Vjp& v) {
-        Windows w(v, space);
-        return backward(v.grad(), v["self"], w.kernel, w.stride, w.padding, w.ceil, v.arg("count_include_pad"),
-                        v.arg("divisor_override"));
-      }}},
-  });
+                    .schema = schema,
+                    .meta = [](MetaCall& m) -> Metas {
+                      const TensorMeta& x = m.meta("self");
+                      m.require(is_floating(x.dtype) || x.dtype == DType::i64,
+                                "expected a floating point or i64 tensor, got ", x);
+                      m.require(!m.given("divisor_override") || m.constant("divisor_override") != 0,
+                                "divisor_override must not be 0");
+                      return result_like<space>(x, pooled_sizes(m, x, Windows(m, space)));
+                    },
+                    .lower = lower_average<space>,
+                    .vjp = {{"self",
+                             [](Vjp& v) {
+                               Windows w(v, space);
+                               return backward(v.grad(), v["self"], w.kernel, w.stride, w.padding, w.ceil,
+                                               v.arg("count_include_pad"), v.arg("divisor_override"));
+                             }}},
+                });
   ops.add(backward, {
-      .schema = backward_schema,
-      .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta& x = m.meta("self");
-        require_pool_gradient(m, m.meta("grad_output"), x, space);
-        return result_like<space>(x, x.sizes);
-      },
-      .lower = lower_average_backward<space>,
-      .vjp = {{"grad_output", [](Vjp& v) {
-        return pool(v.grad(), v.arg("kernel_size"), v.arg("stride"), v.arg("padding"), v.arg("ceil_mode"),
-                    v.arg("count_include_pad"), v.arg("divisor_override"));
-      }}},
-  });
+                        .schema = backward_schema,
+                        .meta = [](MetaCall& m) -> Metas {
+                          const TensorMeta& x = m.meta("self");
+                          require_pool_gradient(m, m.meta("grad_output"), x, space);
+                          return result_like<space>(x, x.sizes);
+                        },
+                        .lower = lower_average_backward<space>,
+                        .vjp = {{"grad_output",
+                                 [](Vjp& v) {
+                                   return pool(v.grad(), v.arg("kernel_size"), v.arg("stride"), v.arg("padding"),
+                                               v.arg("ceil_mode"), v.arg("count_include_pad"),
+                                               v.arg("divisor_override"));
+                                 }}},
+                    });
 }
 
 Results one_dimension(const Build& b) {

@@ -14,15 +14,16 @@ using loop::Expr;
 bool same(SymInt a, SymInt b) { return a == b || !a.is_int() || !b.is_int(); }
 
 Sizes pooled(const ArgsView& m, const TensorMeta& x, size_t space) {
-  m.require((x.rank() == space + 1 || x.rank() == space + 2) && is_floating(x.dtype), "expected a floating point image of ", space + 1, " or ",
-            space + 2, " dimensions, got ", x);
+  m.require((x.rank() == space + 1 || x.rank() == space + 2) && is_floating(x.dtype),
+            "expected a floating point image of ", space + 1, " or ", space + 2, " dimensions, got ", x);
   Sizes kernel = m.ints("kernel_size", space), wanted = m.ints("output_size", space), sizes = x.sizes;
   for (size_t k = 0; k < space; ++k) {
     size_t d = x.rank() - space + k;
     bool fits = kernel[k].is_int() && wanted[k].is_int() && kernel[k].as_int() > 0 && wanted[k].as_int() > 0;
     m.require(fits, "kernel_size and output_size: expected positive numbers, got ", kernel, " and ", wanted);
-    m.require(!x.sizes[d].is_int() || sym::checked_add(wanted[k].as_int(), kernel[k].as_int() - 1) <= x.sizes[d].as_int(), "a window of ", kernel[k], " does not fit ",
-              wanted[k], " times into dimension ", d, " of ", x);
+    m.require(
+        !x.sizes[d].is_int() || sym::checked_add(wanted[k].as_int(), kernel[k].as_int() - 1) <= x.sizes[d].as_int(),
+        "a window of ", kernel[k], " does not fit ", wanted[k], " times into dimension ", d, " of ", x);
     sizes[d] = wanted[k];
   }
   return sizes;
@@ -34,10 +35,13 @@ Metas pool_meta(MetaCall& m) {
   Sizes sizes = pooled(m, x, space);
   bool batched = x.rank() == space + 2;
   SymInt channels = x.sizes[batched ? 1 : 0], images = batched ? x.sizes[0] : SymInt(1);
-  m.require(samples.rank() == 3 && samples.dtype == x.dtype && same(samples.sizes[1], channels) && same(samples.sizes[2], static_cast<int64_t>(space)) &&
+  m.require(samples.rank() == 3 && samples.dtype == x.dtype && same(samples.sizes[1], channels) &&
+                same(samples.sizes[2], static_cast<int64_t>(space)) &&
                 (!samples.sizes[0].is_int() || !images.is_int() || samples.sizes[0].as_int() >= images.as_int()),
-            "random_samples: expected ", make_meta(x.dtype, {images, channels, static_cast<int64_t>(space)}), ", got ", samples);
-  for (size_t d = batched ? 1 : 0; d < x.rank(); ++d) m.require(!(x.sizes[d] == SymInt(0)), "dimension ", d, " of ", x, " is empty");
+            "random_samples: expected ", make_meta(x.dtype, {images, channels, static_cast<int64_t>(space)}), ", got ",
+            samples);
+  for (size_t d = batched ? 1 : 0; d < x.rank(); ++d)
+    m.require(!(x.sizes[d] == SymInt(0)), "dimension ", d, " of ", x, " is empty");
   return {like(x, sizes), like(x, sizes, DType::i64)};
 }
 
@@ -68,8 +72,8 @@ template <size_t space>
 Metas backward_meta(MetaCall& m) {
   const TensorMeta &g = m.meta("grad_output"), &x = m.meta("self"), &indices = m.meta("indices");
   Sizes sizes = pooled(m, x, space);
-  m.require(g.sizes == sizes && g.dtype == x.dtype && indices.sizes == sizes && indices.dtype == DType::i64, "expected a gradient and i64 indices of sizes ",
-            sizes, ", got ", g, " and ", indices);
+  m.require(g.sizes == sizes && g.dtype == x.dtype && indices.sizes == sizes && indices.dtype == DType::i64,
+            "expected a gradient and i64 indices of sizes ", sizes, ", got ", g, " and ", indices);
   return like(x, x.sizes);
 }
 
@@ -79,16 +83,17 @@ void add_fractional_max_pool(Registry& ops, const char* schema, const char* back
       .schema = schema,
       .meta = pool_meta<space>,
       .lower = lower_pool<space>,
-      .vjp = {{"self", [](Vjp& v) {
-        return backward(v.grad(), v["self"], v.arg("kernel_size"), v.arg("output_size"), v.out(1));
-      }}},
+      .vjp = {{"self",
+               [](Vjp& v) {
+                 return backward(v.grad(), v["self"], v.arg("kernel_size"), v.arg("output_size"), v.out(1));
+               }}},
   });
   ops.add(backward, {
-      .schema = backward_schema,
-      .meta = backward_meta<space>,
-      .lower = [](Lower& l) { lower_max_unpool(l, l["grad_output"], space); },
-      .vjp = {{"grad_output", [](Vjp& v) { return gather_pooled(v.grad(), v["indices"], space); }}},
-  });
+                        .schema = backward_schema,
+                        .meta = backward_meta<space>,
+                        .lower = [](Lower& l) { lower_max_unpool(l, l["grad_output"], space); },
+                        .vjp = {{"grad_output", [](Vjp& v) { return gather_pooled(v.grad(), v["indices"], space); }}},
+                    });
 }
 
 }  // namespace

@@ -90,25 +90,27 @@ void add_max_pool(Registry& ops, const MaxPool& schemas) {
       .for_grad = [](Build& b) { return one(call_with_indices(with_indices, b)[0]); },
   });
   ops.add(with_indices, {
-      .schema = schemas.with_indices,
-      .meta = pool_with_indices_meta<space>,
-      .lower = lower_windows<space>,
-      .vjp = {{"self", [](Vjp& v) {
-        Windows w(v, space);
-        return backward(v.grad(), v["self"], w.kernel, w.stride, w.padding, w.dilation, w.ceil, v.out(1));
-      }}},
-  });
+                            .schema = schemas.with_indices,
+                            .meta = pool_with_indices_meta<space>,
+                            .lower = lower_windows<space>,
+                            .vjp = {{"self",
+                                     [](Vjp& v) {
+                                       Windows w(v, space);
+                                       return backward(v.grad(), v["self"], w.kernel, w.stride, w.padding, w.dilation,
+                                                       w.ceil, v.out(1));
+                                     }}},
+                        });
   ops.add(backward, {
-      .schema = schemas.backward,
-      .meta = [](MetaCall& m) -> Metas {
-        const TensorMeta &grad = m.meta("grad_output"), &x = m.meta("self");
-        require_pool_gradient(m, grad, x, space);
-        require_pool_indices(m, grad.sizes);
-        return formatted_like(x, x.sizes);
-      },
-      .lower = [](Lower& l) { lower_max_unpool(l, l["grad_output"], space); },
-      .vjp = {{"grad_output", [](Vjp& v) { return gather_pooled(v.grad(), v["indices"], space); }}},
-  });
+                        .schema = schemas.backward,
+                        .meta = [](MetaCall& m) -> Metas {
+                          const TensorMeta &grad = m.meta("grad_output"), &x = m.meta("self");
+                          require_pool_gradient(m, grad, x, space);
+                          require_pool_indices(m, grad.sizes);
+                          return formatted_like(x, x.sizes);
+                        },
+                        .lower = [](Lower& l) { lower_max_unpool(l, l["grad_output"], space); },
+                        .vjp = {{"grad_output", [](Vjp& v) { return gather_pooled(v.grad(), v["indices"], space); }}},
+                    });
 }
 
 template <size_t space>
@@ -136,19 +138,21 @@ Results one_dimension(const Build& b, size_t results) {
 
 void register_pooling_max(Registry& ops) {
   add_max_pool<2, max_pool2d_with_indices, max_pool2d_backward>(
-      ops, {.pool = "max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, "
-                    "bool ceil_mode=False) -> Tensor",
-            .with_indices = "max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, "
-                            "int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
-            .backward = "max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] "
-                        "stride, int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor"});
+      ops,
+      {.pool = "max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, "
+               "bool ceil_mode=False) -> Tensor",
+       .with_indices = "max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, "
+                       "int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
+       .backward = "max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] "
+                   "stride, int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor"});
   add_max_pool<3, max_pool3d_with_indices, max_pool3d_backward>(
-      ops, {.pool = "max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, "
-                    "bool ceil_mode=False) -> Tensor",
-            .with_indices = "max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, "
-                            "int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
-            .backward = "max_pool3d_with_indices_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] "
-                        "stride, int[3] padding, int[3] dilation, bool ceil_mode, Tensor indices) -> Tensor"});
+      ops,
+      {.pool = "max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, "
+               "bool ceil_mode=False) -> Tensor",
+       .with_indices = "max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, "
+                       "int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
+       .backward = "max_pool3d_with_indices_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] "
+                   "stride, int[3] padding, int[3] dilation, bool ceil_mode, Tensor indices) -> Tensor"});
   ops.add({
       .schema = "max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] "
                 "dilation=[1], bool ceil_mode=False) -> (Tensor, Tensor)",

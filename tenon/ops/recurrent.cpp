@@ -3,11 +3,11 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/blas.h"
 #include "tenon/ops/dropout.h"
-#include "tenon/ops/random.h"
-#include "tenon/rules/registry.h"
 #include "tenon/ops/joining.h"
-#include "tenon/ops/views.h"
+#include "tenon/ops/random.h"
 #include "tenon/ops/splitting.h"
+#include "tenon/ops/views.h"
+#include "tenon/rules/registry.h"
 
 namespace tenon {
 namespace {
@@ -118,7 +118,10 @@ void add_cell(Registry& ops, const char* schema) {
   ops.add({
       .schema = schema,
       .kind = OpKind::composite,
-      .decompose = [](Build& b) { return one(cell(b, {b["hx"], none}, step, gate_count).h); },
+      .decompose =
+          [](Build& b) {
+            return one(cell(b, {b["hx"], none}, step, gate_count).h);
+          },
   });
 }
 
@@ -146,12 +149,15 @@ void register_recurrent(Registry& ops) {
         return {{CallArg(s.h), CallArg(s.c)}};
       },
   });
-  add_cell<gru_step, 3>(ops, "gru_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? "
-      "b_hh=None) -> Tensor");
-  add_cell<tanh_step, 1>(ops, "rnn_tanh_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? "
-      "b_hh=None) -> Tensor");
-  add_cell<relu_step, 1>(ops, "rnn_relu_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? "
-      "b_hh=None) -> Tensor");
+  add_cell<gru_step, 3>(ops,
+                        "gru_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? "
+                        "b_hh=None) -> Tensor");
+  add_cell<tanh_step, 1>(ops,
+                         "rnn_tanh_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? "
+                         "b_hh=None) -> Tensor");
+  add_cell<relu_step, 1>(ops,
+                         "rnn_relu_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? "
+                         "b_hh=None) -> Tensor");
   ops.add({
       .schema = "lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float "
                 "dropout, bool train, "
@@ -163,11 +169,17 @@ void register_recurrent(Registry& ops) {
         return {{CallArg(l.output), CallArg(Tensor(stack(l.h, 0))), CallArg(Tensor(stack(l.c, 0)))}};
       },
   });
-  add_layers<gru_step>(ops, "gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool "
+  add_layers<gru_step>(
+      ops,
+      "gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool "
       "train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)");
-  add_layers<tanh_step>(ops, "rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool "
+  add_layers<tanh_step>(
+      ops,
+      "rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool "
       "train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)");
-  add_layers<relu_step>(ops, "rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool "
+  add_layers<relu_step>(
+      ops,
+      "rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool "
       "train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)");
 }
 

@@ -8,6 +8,55 @@ namespace tenon {
 
 Handle grad_region;
 
+namespace {
+
+// A number or a tensor of one element, with the message of the program's author where there is one.
+std::vector<Assertion> holds(const ArgsView& call) {
+  Assertion a;
+  if (call.op.schema.find("assert_msg") >= 0) a.message = call.string("assert_msg");
+  if (call.is_tensor("self")) {
+    a.tensor = call["self"];
+    call.require(a.tensor.numel() == SymInt(1) || !a.tensor.numel().is_int(), "expected a tensor of one element, got ",
+                 a.tensor.meta());
+  } else if (auto* b = call.arg("self").get<bool>()) {
+    a.condition = sym::Expr::boolean(*b);
+  } else {
+    SymInt e = call.integer("self");
+    a.condition = e.is_boolean_typed() ? e : sym::ne(e, SymInt(0));
+  }
+  return {a};
+}
+
+std::vector<Assertion> within_range(const ArgsView& call) {
+  std::vector<Assertion> out;
+  SymInt size = call.integer("size");
+  if (call.given("min"))
+    out.push_back({sym::ge(size, call.integer("min")), {}, text("expected a size of at least ", call.integer("min"))});
+  if (call.given("max"))
+    out.push_back({sym::le(size, call.integer("max")), {}, text("expected a size of at most ", call.integer("max"))});
+  return out;
+}
+
+std::vector<Assertion> expected_metadata(const ArgsView& call) {
+  std::vector<Assertion> out;
+  const TensorMeta& a = call.meta("a");
+  auto list = [&](const char* what, const Sizes& got, const Sizes& wanted) {
+    std::string message = text("expected a tensor of ", what, " ", wanted);
+    if (got.size() != wanted.size()) out.push_back({sym::Expr::boolean(false), {}, message});
+    else
+      for (size_t i = 0; i < got.size(); ++i) out.push_back({sym::eq(got[i], wanted[i]), {}, message});
+  };
+  if (call.given("size")) list("sizes", a.sizes, call.ints("size"));
+  if (call.given("stride")) list("strides", a.strides, call.ints("stride"));
+  if (auto dtype = call.dtype("dtype"))
+    out.push_back(
+        {sym::Expr::boolean(*dtype == a.dtype), {}, text("expected a tensor of ", *dtype, ", got ", a.dtype)});
+  std::erase_if(out, [](const Assertion& each) { return each.condition == sym::Expr::boolean(true); });
+  return out;
+}
+
+}  // namespace
+
 void register_structural(Registry& ops) {
   auto control = [&](Control what, const char* schema) {
     ops.add({.schema = schema, .kind = OpKind::structural, .traits = {.control = what}});
@@ -26,18 +75,18 @@ void register_structural(Registry& ops) {
   control(Control::map, "higher_order::map_impl(Any graph, Any mapped, Any captured) -> Any");
   control(Control::scan, "higher_order::scan(Any graph, Any carried, Any scanned, Any captured) -> Any");
 
-  // Assertions. A message that is false at run time stops the run; metadata was checked when the file was read.
-  for (const char* schema : {
-           "_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, "
-           "Device? "
-           "device=None, Layout? layout=None) -> ()",
-           "_assert_scalar(Scalar self, str assert_msg) -> ()",
-           "_assert_async.msg(Tensor self, str assert_msg) -> ()",
-           "_assert_async(Tensor self) -> ()",
-           "sym_constrain_range_for_size(Scalar size, *, int? min=None, int? max=None) -> ()",
-           "sym_constrain_range(Scalar size, *, int? min=None, int? max=None) -> ()",
-       })
-    ops.add({.schema = schema, .kind = OpKind::structural, .traits = {.asserts = true}});
+  // Assertions are checked when the program runs.
+  auto assertion = [&](AssertRule demands, const char* schema) {
+    ops.add({.schema = schema, .kind = OpKind::structural, .traits = {.asserts = true}, .asserts = demands});
+  };
+  assertion(expected_metadata,
+            "_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, "
+            "Device? device=None, Layout? layout=None) -> ()");
+  assertion(holds, "_assert_scalar(Scalar self, str assert_msg) -> ()");
+  assertion(holds, "_assert_async.msg(Tensor self, str assert_msg) -> ()");
+  assertion(holds, "_assert_async(Tensor self) -> ()");
+  assertion(within_range, "sym_constrain_range_for_size(Scalar size, *, int? min=None, int? max=None) -> ()");
+  assertion(within_range, "sym_constrain_range(Scalar size, *, int? min=None, int? max=None) -> ()");
 }
 
 }  // namespace tenon

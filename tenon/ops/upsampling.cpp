@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "tenon/ops/interpolation.h"
-#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/rules/memory_format.h"
 #include "tenon/rules/registry.h"
+#include "tenon/rules/symbolic_shapes.h"
 
 namespace tenon {
 namespace {
@@ -132,7 +132,8 @@ SymInt filter_width(Kernel kernel, const Scale& s) {
   if (s.align) {
     SymInt steps = s.out.is_int() && s.out.as_int() <= 1 ? SymInt(1) : s.out - 1;
     shrinks = sym::floor_div(s.in + steps - 1, steps) + 1;
-  } else if (s.given && s.factor > 0) shrinks = s.factor >= 1 ? SymInt(1) : SymInt(static_cast<int64_t>(std::min(1 / s.factor + 1, 1e9)));
+  } else if (s.given && s.factor > 0)
+    shrinks = s.factor >= 1 ? SymInt(1) : SymInt(static_cast<int64_t>(std::min(1 / s.factor + 1, 1e9)));
   else shrinks = sym::floor_div(s.in + s.out - 1, s.out) + 1;
   return smaller(shrinks * (2 * reach) + 1, s.in);
 }
@@ -170,7 +171,8 @@ void lower_antialias_backward(Lower& l, Kernel kernel) {
   std::vector<Scale> s = scales(l, out.sizes(), grad.sizes(), 2);
   Sizes half = grad.sizes();
   half[3] = out.size(3);
-  Ref between = l.temporary(compute, half), target = compute == out.dtype() ? out : l.temporary(compute, Sizes(out.sizes()));
+  Ref between = l.temporary(compute, half),
+      target = compute == out.dtype() ? out : l.temporary(compute, Sizes(out.sizes()));
   auto pass = [&](Ref from, Ref to, size_t dim) {
     const Scale& scale = s[dim - 2];
     SymInt width = filter_width(kernel, scale);
@@ -185,7 +187,8 @@ void lower_antialias_backward(Lower& l, Kernel kernel) {
       Index at = i.drop_last();
       Filter f(l, kernel, scale, at[dim], type);
       Expr place = f.first + i.last();
-      l.store_if(place < f.end, to, at.with(dim, place), cast(from.at(at), type) * f.weight(l, i.last()) / totals.at({at[dim]}), loop::Mode::add);
+      l.store_if(place < f.end, to, at.with(dim, place),
+                 cast(from.at(at), type) * f.weight(l, i.last()) / totals.at({at[dim]}), loop::Mode::add);
     });
   };
   pass(grad, between, 3);
@@ -253,8 +256,8 @@ Metas resize_gradient_meta(MetaCall& m, size_t space) {
   bool fits = grad.rank() == space + 2;
   for (size_t d = 0; fits && d < space + 2; ++d)
     fits = !statically_true(sym::ne(grad.sizes[d], d < 2 ? input[d] : wanted[d - 2]));
-  m.require(fits, "grad_output: expected ", space + 2, " dimensions, batch and channels of ", input, " and then ", wanted,
-            ", got ", grad);
+  m.require(fits, "grad_output: expected ", space + 2, " dimensions, batch and channels of ", input, " and then ",
+            wanted, ", got ", grad);
   return formatted_like(grad, input);
 }
 
@@ -298,25 +301,27 @@ template <Kernel kernel, size_t space>
 void add_resize(Registry& ops, const ResizeSchemas& schemas) {
   static Handle forward, backward;
   ops.add(forward, {
-      .schema = schemas.forward,
-      .meta = [](MetaCall& m) { return resized_meta(m, space); },
-      .lower = [](Lower& l) { lower_resize(l, kernel, space); },
-      .vjp = {{"self", [](Vjp& v) {
-        CallArgs args = {v.grad(), v.ints("output_size", space), v["self"].sizes()};
-        append_after(args, v, "output_size");
-        return call_op(backward.op(), std::move(args));
-      }}},
-  });
+                       .schema = schemas.forward,
+                       .meta = [](MetaCall& m) { return resized_meta(m, space); },
+                       .lower = [](Lower& l) { lower_resize(l, kernel, space); },
+                       .vjp = {{"self",
+                                [](Vjp& v) {
+                                  CallArgs args = {v.grad(), v.ints("output_size", space), v["self"].sizes()};
+                                  append_after(args, v, "output_size");
+                                  return call_op(backward.op(), std::move(args));
+                                }}},
+                   });
   ops.add(backward, {
-      .schema = schemas.backward,
-      .meta = [](MetaCall& m) { return resize_gradient_meta(m, space); },
-      .lower = [](Lower& l) { lower_resize_backward(l, kernel, space); },
-      .vjp = {{"grad_output", [](Vjp& v) {
-        CallArgs args = {v.grad(), v.ints("output_size", space)};
-        append_after(args, v, "input_size");
-        return call_op(forward.op(), std::move(args));
-      }}},
-  });
+                        .schema = schemas.backward,
+                        .meta = [](MetaCall& m) { return resize_gradient_meta(m, space); },
+                        .lower = [](Lower& l) { lower_resize_backward(l, kernel, space); },
+                        .vjp = {{"grad_output",
+                                 [](Vjp& v) {
+                                   CallArgs args = {v.grad(), v.ints("output_size", space)};
+                                   append_after(args, v, "input_size");
+                                   return call_op(forward.op(), std::move(args));
+                                 }}},
+                    });
   ops.add({
       .schema = schemas.vec,
       .kind = OpKind::composite,
@@ -327,11 +332,13 @@ void add_resize(Registry& ops, const ResizeSchemas& schemas) {
 }  // namespace
 
 // The schemas of one resizing operator over `space` dimensions; `rank` is space + 2.
-#define TENON_RESIZE(name, space, rank, align, factors)                                                        \
-  {name "(Tensor self, SymInt[" #space "] output_size" align factors ") -> Tensor",                             \
-   name "_backward(Tensor grad_output, SymInt[" #space "] output_size, SymInt[" #rank "] input_size" align factors \
-        ") -> Tensor",                                                                                          \
-   name ".vec(Tensor input, SymInt[]? output_size" align ", float[]? scale_factors) -> Tensor"}
+#define TENON_RESIZE(name, space, rank, align, factors)                                             \
+  {                                                                                                 \
+    name "(Tensor self, SymInt[" #space "] output_size" align factors ") -> Tensor",                \
+        name "_backward(Tensor grad_output, SymInt[" #space "] output_size, SymInt[" #rank          \
+             "] input_size" align factors ") -> Tensor",                                            \
+        name ".vec(Tensor input, SymInt[]? output_size" align ", float[]? scale_factors) -> Tensor" \
+  }
 #define TENON_ALIGN ", bool align_corners"
 #define TENON_FACTORS1 ", float? scales=None"
 #define TENON_FACTORS2 ", float? scales_h=None, float? scales_w=None"

@@ -1,7 +1,7 @@
 #include "tenon/passes/check_metas.h"
 
-#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/passes/autocast.h"
+#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/trace/trace.h"
 
 namespace tenon {

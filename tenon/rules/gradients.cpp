@@ -5,7 +5,7 @@ namespace tenon {
 Grads gradients(Vjp& call) {
   Grads all(call.args.size());
   for (const GradFormula& f : call.op.def->vjp) {
-    if (!*f.of) continue;   // no_gradient
+    if (!*f.of) continue;  // no_gradient
     SmallVector<size_t, 6> of;
     bool wanted = false;
     for (const std::string& name : split(f.of, ',')) {

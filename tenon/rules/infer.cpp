@@ -240,6 +240,19 @@ std::optional<Metas> infer(const Op& op, std::span<const CallArg> args) {
   return std::nullopt;
 }
 
+Implementation implementation_of(const Op& op, std::span<const CallArg> args) {
+  const OpDef* def = op.def;
+  if (!def || op.functional) return Implementation::none;
+  if (def->view) return Implementation::view;
+  bool stages = def->lower || def->scalar;
+  if (def->kernel && (!stages || !def->host_if || def->host_if(ArgsView(op, args)))) return Implementation::host;
+  if (stages) return Implementation::stages;
+  if (def->decompose) return Implementation::composite;
+  if (op.traits.asserts) return Implementation::assertion;
+  if (op.traits.measures != Measure::none) return Implementation::number;
+  return Implementation::none;
+}
+
 void lower_op(Lower& lower) {
   const OpDef* def = lower.op.def;
   expect(def && (def->lower || def->scalar), lower.op.name(), " has no stages");

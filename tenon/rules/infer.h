@@ -22,6 +22,18 @@ Metas numeric_meta(MetaCall& m);
 
 /// The op's rule, or what follows from its kind. Composites without a rule are not answered here: none.
 std::optional<Metas> infer(const Op& op, std::span<const CallArg> args);
+/// How a call is carried out. Everything that executes, lowers, differentiates or checks a call asks here.
+enum class Implementation : uint8_t {
+  view,       // the index maps of `view`
+  stages,     // the stages of `lower` or of the formula
+  host,       // the host function
+  composite,  // what `decompose` makes of it
+  assertion,  // what `asserts` demands
+  number,     // a number about a tensor, from its meta
+  none,       // control flow, regions, unknown operators
+};
+Implementation implementation_of(const Op& op, std::span<const CallArg> args);
+
 /// A tensor or a number: what a pointwise formula computes with.
 bool is_operand(const SchemaArg& slot);
 /// Writes the op's stages, by its rule or by its formula.

@@ -188,7 +188,7 @@ void Lower::tensor(Ref to, const std::function<Expr(const Index&)>& value) {
 
 Ref Lower::temporary(DType dtype, const Sizes& sizes) {
   program.buffers.push_back(
-      {dtype, sizes, contiguous_strides(sizes), loop::Role::temporary, 0, text("t", program.buffers.size())});
+      {dtype, sizes, contiguous_strides(sizes), loop::Role::arena, 0, text("t", program.buffers.size())});
   return {this, static_cast<BufferId>(program.buffers.size() - 1)};
 }
 

@@ -122,6 +122,14 @@ using ViewRule = std::vector<IndexMap> (*)(MetaCall&);  // one map per result; a
 using DecomposeRule = Results (*)(Build&);
 using SymbolicRule = sym::Expr (*)(std::span<const sym::Expr>);
 using KernelRule = CallResults (*)(ArgsView&);
+using HostPredicate = bool (*)(const ArgsView&);
+/// What an assertion demands: a condition over numbers, or that the one element of a tensor is not 0.
+struct Assertion {
+  sym::Expr condition = 0;
+  Tensor tensor = {};
+  std::string message;
+};
+using AssertRule = std::vector<Assertion> (*)(const ArgsView&);
 
 /// How operands of a pointwise op meet.
 enum class Promote : uint8_t {
@@ -146,7 +154,9 @@ struct OpDef {
   DecomposeRule to_torch = nullptr;   // its spelling in a functional graph for PyTorch
   GradFormulas vjp = {};
   SymbolicRule symbolic = nullptr;  // symbolic
-  KernelRule kernel = nullptr;  // opaque: computed by a plain function on real tensors; no results: the stages do it
+  KernelRule kernel = nullptr;      // the host function: computed by a plain function on real tensors
+  HostPredicate host_if = nullptr;  // where the op has stages too: the calls that only the host function can do
+  AssertRule asserts = nullptr;     // assertions: what they demand
   Promote promote = Promote::common;
   const char* promotes = nullptr;  // the arguments that take part in promotion, "self, other"; none: all
 };

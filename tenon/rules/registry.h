@@ -17,8 +17,8 @@ class Registry : public OpTable {
   /// More names for an op with the same arguments: multiply.Tensor for mul.Tensor.
   void alias(const Handle& handle, std::initializer_list<const char*> names);
 
-  /// The same rules under other schemas with the same names of arguments: add.Scalar, which takes a number where add.Tensor
-  /// takes a tensor.
+  /// The same rules under other schemas with the same names of arguments: add.Scalar, which takes a number where
+  /// add.Tensor takes a tensor.
   void overload(const Handle& of, std::initializer_list<const char*> schemas);
   void overload(const Handle& of, Handle& handle, const char* schema);
 

@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "tenon/ops/conversion.h"
-#include "tenon/rules/registry.h"
 #include "tenon/ops/views.h"
+#include "tenon/rules/registry.h"
 #include "tenon/sym/evaluate.h"
 
 namespace tenon {

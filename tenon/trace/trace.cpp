@@ -93,8 +93,8 @@ CallResults Tracer::call(const Op& op, CallArgs args) {
 }
 
 Metas infer_any(const Op& op, std::span<const CallArg> args) {
-  if (op.functional &&
-      op.functional->kind != OpKind::view) {  // an in-place form gives its argument back, an out form the tensor it wrote
+  if (op.functional && op.functional->kind !=
+                           OpKind::view) {  // an in-place form gives its argument back, an out form the tensor it wrote
     Metas out;
     for (size_t i = 0; i < op.schema.args.size(); ++i)
       if (op.schema.args[i].writes) out.values.emplace_back(args[i].get<Tensor>()->meta());

@@ -101,7 +101,7 @@ TEST_P(Programs, PartitionEqualsJoint) {
   ExportedProgram written = differentiate(program, 0, parse_wrt("all"));
   std::vector<CallArg> inputs = written.samples()->leaves;
   FunctionalProgram whole{joint.graph.copy(), joint.convention};
-  RunResult expected = run(whole, program, inputs, {});
+  RunResult expected = run_functional(whole, program, inputs);
 
   TrainingProgram halves = split(joint);
   std::vector<CallArg> forward_inputs, backward_inputs;

@@ -3,8 +3,8 @@
 
 #include "tenon/export/serde/load.h"
 #include "tenon/export/serde/tree_spec.h"
-#include "tenon/rules/registry.h"
 #include "tenon/passes/check_metas.h"
+#include "tenon/rules/registry.h"
 #include "tests/export/edited.h"
 #include "tests/export/test_ops.h"
 

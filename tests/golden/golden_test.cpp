@@ -8,12 +8,12 @@
 
 #include "tenon/base/file.h"
 #include "tenon/export/spell_sizes.h"
-#include "tenon/rules/registry.h"
 #include "tenon/passes/decompose.h"
 #include "tenon/passes/grad_regions.h"
 #include "tenon/passes/normalize.h"
 #include "tenon/passes/to_torch.h"
 #include "tenon/pipeline.h"
+#include "tenon/rules/registry.h"
 
 namespace tenon {
 namespace {

@@ -1,13 +1,13 @@
 #include "tenon/interp/eager.h"
+
+#include <gtest/gtest.h>
+
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/blas.h"
 #include "tenon/ops/ranges.h"
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"
-
-#include <gtest/gtest.h>
-
 
 namespace tenon {
 namespace {

@@ -1,15 +1,15 @@
+#include "tenon/ops/indexing.h"
+
+#include <gtest/gtest.h>
+
 #include "tenon/interp/eager.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/embedding.h"
-#include "tenon/ops/indexing.h"
 #include "tenon/ops/ranges.h"
 #include "tenon/ops/scatter_gather.h"
 #include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"
 #include "tenon/trace/trace.h"
-
-#include <gtest/gtest.h>
-
 
 namespace tenon {
 namespace {

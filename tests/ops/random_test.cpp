@@ -1,6 +1,3 @@
-#include "tenon/ops/conversion.h"
-#include "tenon/ops/creation.h"
-#include "tenon/ops/dropout.h"
 #include "tenon/ops/random.h"
 
 #include <gtest/gtest.h>
@@ -8,6 +5,9 @@
 #include <algorithm>
 
 #include "tenon/interp/eager.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/creation.h"
+#include "tenon/ops/dropout.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {

@@ -7,8 +7,8 @@
 
 #include "tenon/interp/eager.h"
 #include "tenon/ops/arithmetic.h"
-#include "tenon/ops/creation.h"
 #include "tenon/ops/batch_norm.h"
+#include "tenon/ops/creation.h"
 #include "tenon/ops/loss.h"
 #include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"

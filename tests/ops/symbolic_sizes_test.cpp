@@ -2,10 +2,10 @@
 
 #include "tenon/ops/attention.h"
 #include "tenon/ops/convolution.h"
-#include "tenon/ops/pooling.h"
-#include "tenon/rules/registry.h"
 #include "tenon/ops/joining.h"
+#include "tenon/ops/pooling.h"
 #include "tenon/ops/shape.h"
+#include "tenon/rules/registry.h"
 #include "tenon/trace/trace.h"
 
 namespace tenon {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/rules/op_def.h"
+#include "tenon/rules/symbolic_shapes.h"
 #include "tenon/trace/trace.h"
 #include "tests/sweep/compare.h"
 

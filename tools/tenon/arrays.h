@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tenon/aot/run.h"
+#include "tenon/pipeline.h"
 #include "tenon/io/npy.h"
 
 namespace tenon::tool {

@@ -1,0 +1,82 @@
+#include "tenon/interp/bind_symbols.h"
+
+namespace tenon::interp {
+
+sym::Bindings bind_symbols(std::span<const loop::Input> expected, const sym::Ranges& ranges,
+                           std::span<const CallArg> inputs) {
+  sym::Bindings symbols;
+  struct Later {
+    SymInt expr;
+    int64_t value;
+    size_t input;
+    int dim;
+  };
+  std::vector<Later> later;
+  auto meet = [&](SymInt expr, int64_t value, size_t input, int dim) {
+    auto where = [&] {
+      return dim < 0 ? "input " + expected[input].name : text("input ", expected[input].name, ", dimension ", dim);
+    };
+    if (expr.is_int()) {
+      require(expr.as_int() == value, where(), ": expected ", expr, ", got ", value);
+      return;
+    }
+    if (expr.is_symbol() && !symbols.find(expr)) {
+      sym::Range range = ranges.of(expr);
+      // As torch.export: sizes 0 and 1 are let through where the range begins at 2, because that bound is an artefact
+      // of tracing.
+      bool fits = range.contains(value) || (value >= 0 && value < 2 && range.lo <= 2);
+      require(fits, where(), ": expected a size in ", range, " (", expr, "), got ", value);
+      symbols.set(expr, value);
+      return;
+    }
+    later.push_back({expr, value, input, dim});
+  };
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const loop::Input& input = expected[i];
+    if (input.type == loop::Input::Type::constant) continue;
+    if (input.type == loop::Input::Type::tensor) {
+      if (inputs[i].is_none()) continue;
+      auto* t = inputs[i].get<Tensor>();
+      require(t && *t, "input ", input.name, ": expected a tensor, ", input.meta);
+      require(t->dtype() == input.meta.dtype, "input ", input.name, ": expected ", input.meta.dtype, ", got ",
+              t->dtype());
+      require(t->rank() == input.meta.rank(), "input ", input.name, ": expected ", input.meta.rank(), " dimensions (",
+              input.meta, "), got ", t->meta());
+      for (size_t d = 0; d < t->rank(); ++d) meet(input.meta.sizes[d], t->sizes()[d].as_int(), i, static_cast<int>(d));
+    } else if (auto* e = inputs[i].get<SymInt>()) {
+      meet(input.number, e->as_int(), i, -1);
+    } else if (auto* d = inputs[i].get<double>(); d && input.number.is_symbol()) {
+      symbols.set_real(input.number, *d);
+    } else if (auto* b = inputs[i].get<bool>(); b && input.number.is_symbol()) {
+      symbols.set(input.number, *b);
+    }
+  }
+  // Derived sizes: solved where one symbol is still open, else compared.
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (Later& l : later) {
+      std::vector<SymInt> open;
+      for (SymInt s : sym::symbols_of(l.expr))
+        if (!symbols.find(s)) open.push_back(s);
+      if (open.size() != 1) continue;
+      std::vector<sym::Replacement> known;
+      for (auto& [s, value] : symbols.values()) known.emplace_back(s, value);
+      SymInt reduced = sym::substitute(l.expr, known);
+      auto solution = sym::solve(reduced, l.value, open[0]);
+      if (!solution || !solution->value.is_int()) continue;
+      symbols.set(open[0], solution->value.as_int());
+      progress = true;
+    }
+  }
+  for (const Later& l : later) {
+    bool complete = true;
+    for (SymInt s : sym::symbols_of(l.expr)) complete = complete && symbols.find(s);
+    if (!complete) continue;
+    int64_t derived = sym::evaluate(l.expr, symbols);
+    require(derived == l.value, "input ", expected[l.input].name, l.dim < 0 ? "" : text(", dimension ", l.dim),
+            ": expected ", l.expr, " = ", derived, ", got ", l.value);
+  }
+  return symbols;
+}
+
+}  // namespace tenon::interp

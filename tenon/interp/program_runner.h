@@ -1,0 +1,38 @@
+// Executes a lowered program: memory, prepared stages, and the order of segments between sizes that data tells.
+#pragma once
+#include <list>
+#include <memory>
+#include <optional>
+
+#include "tenon/interp/stage.h"
+#include "tenon/tensor/dispatch.h"
+
+namespace tenon::interp {
+
+/// One program and the memory to run it, for one thread at a time. What a run needs is made ready once for each
+/// combination of sizes and kept for the last sixteen; a run of known sizes allocates nothing but its results.
+class ProgramRunner {
+ public:
+  /// The program must outlive the runner.
+  explicit ProgramRunner(const loop::Program& program);
+  ~ProgramRunner();
+
+  struct Options {
+    bool absent_are_ones = false;  // a tensor that is none is ones, made when its size is known
+    bool state_changed = true;     // since the last run: what is derived from it is made anew
+  };
+  /// `inputs` answer to program.inputs. Inputs and state that the program updates are written in place, after every
+  /// check. Gives one entry per output: a tensor, a number; the input itself where it was updated.
+  std::vector<CallArg> run(std::span<const CallArg> inputs, const Options& options);
+
+ private:
+  struct Segment;
+  struct Prepared;
+  struct Running;
+  Prepared& prepare(Segment& segment, const Running& run);
+
+  const loop::Program& program_;
+  std::vector<Segment> segments_;  // on_state, then the pieces of steps
+};
+
+}  // namespace tenon::interp

@@ -1,0 +1,155 @@
+#include "tenon/session/session.h"
+
+#include <mutex>
+
+#include "tenon/interp/program_runner.h"
+#include "tenon/ops/random.h"
+#include "tenon/rules/call.h"
+
+namespace tenon {
+namespace {
+
+// The argument a caller gave for a leaf that was specialized to a constant.
+void require_constant(const CallArg& given, const CallArg& stored, const std::string& name) {
+  if (given.is_none() || given == stored) return;
+  auto number = [](const CallArg& a) -> std::optional<double> {
+    if (auto* b = a.get<bool>()) return *b;
+    if (auto* i = a.get<SymInt>(); i && i->is_int()) return static_cast<double>(i->as_int());
+    if (auto* d = a.get<double>()) return *d;
+    if (auto* t = a.get<Tensor>(); t && *t && t->numel() == SymInt(1)) return scalar_value(*t);
+    return std::nullopt;
+  };
+  auto a = number(given), b = number(stored);
+  require(a && b && *a == *b, "input ", name, ": the program was exported for the constant ", describe(stored),
+          " and takes no other value, got ", describe(given));
+}
+
+CallArg as_number(const CallArg& given, loop::Input::Type type, const std::string& name) {
+  if (auto* t = given.get<Tensor>(); t && *t && t->numel() == SymInt(1)) {
+    if (type == loop::Input::Type::floating) return scalar_value(*t);
+    require(!is_floating(t->dtype()), "input ", name, ": expected an integer, got ", t->meta());
+    if (type == loop::Input::Type::boolean) return scalar_integer(*t) != 0;
+    return scalar_integer(*t);
+  }
+  require(given.is_number(), "input ", name, ": expected a number, got ", describe(given));
+  return given;
+}
+
+std::optional<int64_t> answer(const GuardSource& source, const CallArg& given) {
+  using What = GuardSource::What;
+  auto* t = given.get<Tensor>();
+  if (!t || !*t) {
+    auto* number = given.get<SymInt>();
+    return source.what == What::value && number ? number->constant() : std::nullopt;
+  }
+  auto in = [&](const Sizes& list) { return source.dim < list.size() ? list[source.dim].constant() : std::nullopt; };
+  switch (source.what) {
+    case What::value:
+      return t->numel() == SymInt(1) && !is_floating(t->dtype()) ? std::optional(scalar_integer(*t)) : std::nullopt;
+    case What::rank: return static_cast<int64_t>(t->rank());
+    case What::count: return t->numel().constant();
+    case What::offset: return t->meta().offset.constant();
+    case What::size: return in(t->sizes());
+    case What::stride: return in(t->strides());
+  }
+  unreachable();
+}
+
+void check_guards(const CallingConvention& convention, std::span<const CallArg> inputs) {
+  for (const InputGuard& guard : convention.guards) {
+    sym::Bindings bindings;
+    for (const GuardSource& source : guard.sources)
+      if (auto value = source.leaf < inputs.size() ? answer(source, inputs[source.leaf]) : std::nullopt)
+        bindings.set(source.symbol, *value);
+    if (bindings.size() != guard.sources.size() || sym::evaluate_bool(guard.condition, bindings)) continue;
+    std::string numbers;
+    for (auto& [symbol, value] : bindings.values())
+      numbers += text(numbers.empty() ? "" : ", ", symbol.name(), " is ", value);
+    fail("the inputs do not meet a condition the program was exported under: ", quoted(guard.reason, 200), ", but ",
+         numbers, "; pass inputs that do, or export the program for these");
+  }
+}
+
+}  // namespace
+
+Session::Session(std::shared_ptr<const Executable> executable)
+    : executable_(std::move(executable)), runner_(std::make_unique<interp::ProgramRunner>(executable_->program)) {
+  for (size_t i = 0; i < executable_->program.inputs.size(); ++i)
+    writes_state_ =
+        writes_state_ || (executable_->program.inputs[i].written && is_state(executable_->convention.inputs[i]));
+}
+Session::~Session() = default;
+Session::Session(Session&&) noexcept = default;
+
+RunResult Session::run(State& state, const std::vector<CallArg>& inputs, const RunOptions& options) {
+  const CallingConvention& c = executable_->convention;
+  const loop::Program& program = executable_->program;
+  size_t tangents = 0;
+  for (const InputMeaning& m : c.inputs) tangents += std::holds_alternative<input::Tangent>(m);
+  require(inputs.size() == c.user_inputs.size() + tangents, "expected ", c.user_inputs.size() + tangents, " inputs (",
+          join(c.user_names, ", "), "), got ", inputs.size());
+  for (size_t i = 0; i < c.user_inputs.size(); ++i)
+    if (!c.user_inputs[i].is_none()) require_constant(inputs[i], c.user_inputs[i], c.user_names[i]);
+
+  std::shared_lock reading(state.mutex(), std::defer_lock);
+  std::unique_lock writing(state.mutex(), std::defer_lock);
+  if (writes_state_) writing.lock();
+  else reading.lock();
+
+  std::vector<CallArg> bound;
+  bound.reserve(c.inputs.size());
+  size_t tangent = c.user_inputs.size();
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    const InputMeaning& m = c.inputs[i];
+    const loop::Input& input = program.inputs[i];
+    if (is_state(m)) {
+      if (input.written) state.own(input.name);
+      const Tensor* t = state.find(input.name);
+      require(t != nullptr, "the state has no ", input.name, "; it belongs to another program");
+      bound.emplace_back(*t);
+    } else if (auto* u = std::get_if<input::User>(&m)) {
+      bool tensor = input.type == loop::Input::Type::tensor;
+      require(!tensor || options.absent_are_ones || !inputs[u->leaf].is_none(), "input ", u->name,
+              ": expected a tensor, ", input.meta);
+      bound.push_back(tensor ? inputs[u->leaf] : as_number(inputs[u->leaf], input.type, u->name));
+    } else if (std::holds_alternative<input::Tangent>(m)) {
+      bound.push_back(inputs[tangent++]);
+    } else if (std::holds_alternative<input::RngState>(m)) {
+      bound.emplace_back(random_state(static_cast<int64_t>(state.seed()), state.draw()));
+    } else {
+      expect(false, "an input that only other stages bind: ", to_text(m));
+    }
+  }
+  check_guards(c, inputs);
+  bool same_state = last_state_ == &state && last_version_ == state.version();
+  std::vector<CallArg> results =
+      runner_->run(bound, {.absent_are_ones = options.absent_are_ones, .state_changed = !same_state});
+  if (writes_state_) state.changed();
+  last_state_ = &state;
+  last_version_ = state.version();
+
+  RunResult out;
+  out.outputs = c.user_outputs;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const OutputMeaning& m = c.outputs[i];
+    if (auto* u = std::get_if<output::User>(&m)) out.outputs[u->leaf] = results[i];
+    else if (auto* updated = std::get_if<output::Updated>(&m)) {
+      const InputMeaning& of = c.inputs[updated->input];
+      Tensor value = *results[i].get<Tensor>();
+      if (auto* b = std::get_if<input::Buffer>(&of))
+        for (const std::string& name : b->names) out.buffers.emplace_back(name, value);
+      else if (auto* p = std::get_if<input::Parameter>(&of))
+        for (const std::string& name : p->names) out.parameters.emplace_back(name, value);
+      else if (std::holds_alternative<input::User>(of)) out.inputs.emplace_back(public_name(of), value);
+    } else if (auto* g = std::get_if<output::Gradient>(&m)) {
+      const InputMeaning& of = c.inputs[g->input];
+      Tensor value = *results[i].get<Tensor>();
+      if (auto* p = std::get_if<input::Parameter>(&of))
+        for (const std::string& name : p->names) out.gradients.emplace_back(name, value);
+      else out.gradients.emplace_back(public_name(of), value);
+    }
+  }
+  return out;
+}
+
+}  // namespace tenon
