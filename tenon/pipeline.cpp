@@ -8,10 +8,10 @@
 #include "tenon/export/print.h"
 #include "tenon/export/serde/load.h"
 #include "tenon/lower/lower.h"
-#include "tenon/rules/registry.h"
 #include "tenon/passes/check_metas.h"
 #include "tenon/passes/decompose.h"
 #include "tenon/passes/normalize.h"
+#include "tenon/rules/registry.h"
 
 namespace tenon {
 
@@ -55,20 +55,64 @@ std::vector<std::string> missing_operators(const ExportedProgram& program) {
   return {names.begin(), names.end()};
 }
 
-std::string show(const ExportedProgram& program, const ShowOptions& options) {
-  switch (options.after) {
-    case StageName::read: return to_text(program);
-    case StageName::normalized: return to_text(normalize(program.graph.body()).body());
-    case StageName::functional: {
-      FunctionalProgram f = functionalize(program);
-      return labelled(f.graph.body(), f.convention);
-    }
-    case StageName::joint: {
-      JointProgram joint = make_joint(functionalize(program), options.of, options.wrt);
-      return labelled(joint.graph.body(), joint.convention);
-    }
+Walk::Walk(const ExportedProgram& program, WalkOptions options) : program_(program), options_(std::move(options)) {}
+Walk::~Walk() = default;
+
+const Graph& Walk::normalized() {
+  if (!normalized_)
+    normalized_ =
+        driver_.run("normalize", program_.graph->nodes.size(), [&] { return normalize(program_.graph.body()); });
+  return *normalized_;
+}
+
+const FunctionalProgram& Walk::functional() {
+  if (!functional_)
+    functional_ = driver_.run("functionalize", normalized()->nodes.size(),
+                              [&] { return functionalize(program_, normalized(), options_.inputs); });
+  return *functional_;
+}
+
+const JointProgram& Walk::joint() {
+  if (!joint_) {
+    const FunctionalProgram& f = functional();
+    joint_ = driver_.run("differentiate", f.graph->nodes.size(), [&] {
+      return make_joint({f.graph.copy(), f.convention}, options_.of, options_.wrt);
+    });
+  }
+  return *joint_;
+}
+
+const TrainingProgram& Walk::partition() {
+  if (!partition_) partition_ = driver_.run("partition", joint().graph->nodes.size(), [&] { return split(joint()); });
+  return *partition_;
+}
+
+std::shared_ptr<const Executable> Walk::executable() {
+  if (!executable_) executable_ = prepare(functional(), driver_);
+  return executable_;
+}
+
+std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional, PassDriver& driver) {
+  auto out = std::make_shared<Executable>();
+  out->convention = functional.convention;
+  Graph plain =
+      driver.run("decompose", functional.graph->nodes.size(), [&] { return decompose(functional.graph.body()); });
+  out->program = driver.run("lower", plain->nodes.size(), [&] { return lower(plain.body(), functional.convention); });
+  return out;
+}
+std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional) {
+  PassDriver driver;
+  return prepare(functional, driver);
+}
+
+std::string show(Walk& walk, StageName after) {
+  switch (after) {
+    case StageName::read: return to_text(walk.program());
+    case StageName::normalized: return to_text(walk.normalized().body());
+    case StageName::functional: return labelled(walk.functional().graph.body(), walk.functional().convention);
+    case StageName::joint: return labelled(walk.joint().graph.body(), walk.joint().convention);
     case StageName::partition: {
-      TrainingProgram halves = split(make_joint(functionalize(program), options.of, options.wrt));
+      const TrainingProgram& halves = walk.partition();
       return "forward:\n" + labelled(halves.forward.graph.body(), halves.forward.convention) + "\nbackward:\n" +
              to_text(
                  halves.backward.graph.body(),
@@ -77,16 +121,9 @@ std::string show(const ExportedProgram& program, const ShowOptions& options) {
                    return to_text(halves.backward.convention.outputs[i], halves.forward.convention);
                  });
     }
-    case StageName::loops: return to_text(prepare(functionalize(program))->program);
+    case StageName::loops: return to_text(walk.executable()->program);
   }
   unreachable();
-}
-
-std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional) {
-  auto out = std::make_shared<Executable>();
-  out->convention = functional.convention;
-  out->program = lower(decompose(functional.graph.body()).body(), functional.convention);
-  return out;
 }
 
 std::unique_ptr<State> state_of(const ExportedProgram& program, uint64_t seed) {
@@ -103,7 +140,8 @@ std::string pattern_of(const std::vector<Sharing>& sharings) {
   std::string key;
   for (const Sharing& s : sharings) {
     key += text("memory of ", s.elements, ":");
-    for (size_t k = 0; k < s.inputs.size(); ++k) key += text(" ", s.inputs[k], " ", s.places[k], "+", s.places[k].offset);
+    for (size_t k = 0; k < s.inputs.size(); ++k)
+      key += text(" ", s.inputs[k], " ", s.places[k], "+", s.places[k].offset);
     key += ";";
   }
   return key;
@@ -123,17 +161,19 @@ std::vector<CallArg> copies_of_written(const Executable& executable, std::vector
     if (found == copies.end()) continue;
     if (!found->second) {
       found->second = std::make_shared<Storage>(found->first->size());
-      if (found->first->size() > 0) std::memcpy(found->second->mutable_data(), found->first->data(), found->first->size());
+      if (found->first->size() > 0)
+        std::memcpy(found->second->mutable_data(), found->first->data(), found->first->size());
     }
     input = Tensor(t->meta(), found->second);
   }
   return inputs;
 }
 
-RunResult run_once(std::shared_ptr<const Executable> executable, const ExportedProgram& program, const std::vector<CallArg>& inputs,
-                   const RunProgramOptions& options) {
+RunResult run_once(std::shared_ptr<const Executable> executable, const ExportedProgram& program,
+                   const std::vector<CallArg>& inputs, const RunProgramOptions& options) {
   std::unique_ptr<State> state = state_of(program, options.seed);
-  std::vector<CallArg> own = inputs.size() >= executable->convention.user_inputs.size() ? copies_of_written(*executable, inputs) : inputs;
+  std::vector<CallArg> own =
+      inputs.size() >= executable->convention.user_inputs.size() ? copies_of_written(*executable, inputs) : inputs;
   return Session(std::move(executable)).run(*state, own, {.absent_are_ones = options.absent_are_ones});
 }
 
@@ -143,21 +183,30 @@ std::shared_ptr<const Executable> Executables::for_inputs(const std::vector<Call
   std::string key = pattern_of(sharings_of(program_, inputs));
   std::lock_guard lock(mutex_);
   auto& slot = by_pattern_[key];
-  if (!slot) slot = prepare(functionalize(program_, inputs));
+  if (!slot) slot = Walk(program_, {.inputs = inputs}).executable();
   return slot;
 }
 
-RunResult run_functional(const FunctionalProgram& functional, const ExportedProgram& program, const std::vector<CallArg>& inputs,
-                         const RunProgramOptions& options) {
+RunResult run_functional(const FunctionalProgram& functional, const ExportedProgram& program,
+                         const std::vector<CallArg>& inputs, const RunProgramOptions& options) {
   return run_once(prepare(functional), program, inputs, options);
 }
 
-RunResult run_program(const ExportedProgram& program, const std::vector<CallArg>& inputs, const RunProgramOptions& options) {
-  return run_functional(functionalize(program, inputs), program, inputs, options);
+RunResult run_program(const ExportedProgram& program, const std::vector<CallArg>& inputs,
+                      const RunProgramOptions& options) {
+  Walk walk(program, {.inputs = inputs});
+  return run_program(walk, inputs, options);
+}
+
+RunResult run_program(Walk& walk, const std::vector<CallArg>& inputs, const RunProgramOptions& options) {
+  return run_once(walk.executable(), walk.program(), inputs, options);
 }
 
 ExportedProgram differentiate(const ExportedProgram& program, size_t of, const Wrt& wrt) {
-  return to_exported(make_joint(functionalize(program), of, wrt), program);
+  Walk walk(program, {.of = of, .wrt = wrt});
+  return differentiate(walk);
 }
+
+ExportedProgram differentiate(Walk& walk) { return to_exported(walk.joint(), walk.program()); }
 
 }  // namespace tenon

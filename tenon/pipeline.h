@@ -7,6 +7,7 @@
 
 #include "tenon/aot/joint.h"
 #include "tenon/aot/partition.h"
+#include "tenon/passes/driver.h"
 #include "tenon/session/session.h"
 
 namespace tenon {
@@ -14,10 +15,36 @@ namespace tenon {
 enum class StageName : uint8_t { read, normalized, functional, joint, partition, loops };
 std::optional<StageName> stage_named(std::string_view name);
 
-struct ShowOptions {
-  StageName after = StageName::read;
-  size_t of = 0;  // joint, partition
-  Wrt wrt;
+struct WalkOptions {
+  size_t of = 0;                // joint, partition: the user output that is differentiated
+  Wrt wrt;                      // and with respect to what
+  std::vector<CallArg> inputs;  // flattened arguments: which of them share memory matters to what they update
+};
+
+/// The one walk of a program through the stages. Each stage is made when it is first asked for, by the passes before
+/// it, and kept; everything that shows, differentiates or runs a program takes it from here.
+class Walk {
+ public:
+  /// The program must outlive the walk.
+  explicit Walk(const ExportedProgram& program, WalkOptions options = {});
+  ~Walk();
+  const ExportedProgram& program() const { return program_; }
+  const Graph& normalized();
+  const FunctionalProgram& functional();
+  const JointProgram& joint();
+  const TrainingProgram& partition();
+  std::shared_ptr<const Executable> executable();
+  const std::vector<PassRecord>& passes() const { return driver_.records(); }
+
+ private:
+  const ExportedProgram& program_;
+  WalkOptions options_;
+  PassDriver driver_;
+  std::optional<Graph> normalized_;
+  std::optional<FunctionalProgram> functional_;
+  std::optional<JointProgram> joint_;
+  std::optional<TrainingProgram> partition_;
+  std::shared_ptr<const Executable> executable_;
 };
 
 /// Reads and verifies a file.
@@ -25,8 +52,9 @@ ExportedProgram open_program(const std::string& path);
 /// Operators of the program that Tenon does not have, each once, sorted.
 std::vector<std::string> missing_operators(const ExportedProgram& program);
 /// The program after a stage, as text.
-std::string show(const ExportedProgram& program, const ShowOptions& options);
+std::string show(Walk& walk, StageName after);
 /// A functional program made ready to run: decomposed, lowered.
+std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional, PassDriver& driver);
 std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional);
 /// Parameters, buffers and constants of a program, shared with it until a run writes them.
 std::unique_ptr<State> state_of(const ExportedProgram& program, uint64_t seed = 0);
@@ -35,7 +63,7 @@ std::unique_ptr<State> state_of(const ExportedProgram& program, uint64_t seed = 
 /// computed: an executable is made for each such pattern when it is first seen, and kept. Safe from many threads.
 class Executables {
  public:
-  explicit Executables(const ExportedProgram& program) : program_(program) {}   // which must outlive it
+  explicit Executables(const ExportedProgram& program) : program_(program) {}  // which must outlive it
   std::shared_ptr<const Executable> for_inputs(const std::vector<CallArg>& inputs);
 
  private:
@@ -48,12 +76,15 @@ struct RunProgramOptions {
   uint64_t seed = 0;             // of random operators
   bool absent_are_ones = false;  // tensors that are none: cotangents whose size only the run tells
 };
-/// Prepares and runs once: inputs as flattened user arguments. Neither they nor the program's state are written: updates
-/// are in the result. A file that tenon grad wrote gives its gradients.
-RunResult run_program(const ExportedProgram& program, const std::vector<CallArg>& inputs, const RunProgramOptions& options = {});
-RunResult run_functional(const FunctionalProgram& functional, const ExportedProgram& program, const std::vector<CallArg>& inputs,
-                         const RunProgramOptions& options = {});
+/// Prepares and runs once: inputs as flattened user arguments. Neither they nor the program's state are written:
+/// updates are in the result. A file that tenon grad wrote gives its gradients.
+RunResult run_program(const ExportedProgram& program, const std::vector<CallArg>& inputs,
+                      const RunProgramOptions& options = {});
+RunResult run_program(Walk& walk, const std::vector<CallArg>& inputs, const RunProgramOptions& options = {});
+RunResult run_functional(const FunctionalProgram& functional, const ExportedProgram& program,
+                         const std::vector<CallArg>& inputs, const RunProgramOptions& options = {});
 /// The joint program of user output `of`, as a program that can be written to a file.
 ExportedProgram differentiate(const ExportedProgram& program, size_t of, const Wrt& wrt);
+ExportedProgram differentiate(Walk& walk);
 
 }  // namespace tenon

@@ -263,8 +263,12 @@ class Walk {
 }  // namespace
 
 FunctionalProgram functionalize(const ExportedProgram& program, const std::vector<CallArg>& user_inputs) {
+  return functionalize(program, normalize(program.graph.body()), user_inputs);
+}
+
+FunctionalProgram functionalize(const ExportedProgram& program, const Graph& source,
+                                const std::vector<CallArg>& user_inputs) {
   interp::install();  // rules may compute with real numbers while they are traced
-  Graph source = normalize(program.graph.body());
   Walk apart(program, source.body());
   FunctionalProgram out = apart.run({});
   // Where storage is shared and written, once more with the sharing inputs over one memory.

@@ -35,8 +35,14 @@ struct ProgramRunner::Prepared {
   std::vector<loop::Buffer> buffers;  // with numbers for sizes, as far as they are known
   std::vector<std::optional<CompiledStage>> stages;
   std::vector<std::optional<loop::Step>> anchors;
-  std::vector<size_t> offsets;  // of `born`, in the segment's memory
+  std::vector<size_t> offsets;  // of the segment's `born`, in its memory
   size_t bytes = 0;
+  struct View {
+    BufferId buffer, root;
+    int64_t offset, bytes;
+  };
+  std::vector<View> views;        // whose sizes are known
+  std::vector<BufferId> outputs;  // likewise
 };
 
 namespace {
@@ -90,15 +96,6 @@ TensorMeta meta_of(const loop::Buffer& b) {
 }
 
 }  // namespace
-
-/// The state of one run.
-struct ProgramRunner::Running {
-  std::span<const CallArg> inputs;
-  sym::Bindings symbols;
-  std::vector<std::byte*> places;  // of each buffer; null where there is none yet
-  std::vector<int64_t> extent;     // bytes that lie behind a root's place
-  std::vector<Tensor> held;        // inputs laid out anew, results of calls, outputs; by root buffer
-};
 
 ProgramRunner::ProgramRunner(const loop::Program& program) : program_(program) {
   auto add = [&](std::span<const loop::Step> steps, const uint32_t* origins) {
@@ -158,20 +155,26 @@ ProgramRunner::ProgramRunner(const loop::Program& program) : program_(program) {
 
 ProgramRunner::~ProgramRunner() = default;
 
-ProgramRunner::Prepared& ProgramRunner::prepare(Segment& segment, const Running& run) {
+ProgramRunner::Prepared& ProgramRunner::prepare(Segment& segment, const sym::Bindings& symbols) {
   for (auto it = segment.prepared.begin(); it != segment.prepared.end(); ++it)
-    if (it->symbols == run.symbols.values()) {
+    if (it->symbols == symbols.values()) {
       if (it != segment.prepared.begin()) segment.prepared.splice(segment.prepared.begin(), segment.prepared, it);
       return segment.prepared.front();
     }
   Prepared p;
-  p.symbols = run.symbols.values();
+  p.symbols = symbols.values();
   p.buffers = program_.buffers;
-  for (loop::Buffer& b : p.buffers)
-    if (!resolve(b, run.symbols)) b.sizes = program_.buffers[static_cast<size_t>(&b - p.buffers.data())].sizes;
-  Resolved resolved{program_, p.buffers, run.symbols};
-  for (size_t i = 0; i < segment.steps.size(); ++i) {
-    const loop::Step& step = segment.steps[i];
+  for (BufferId b = 0; b < p.buffers.size(); ++b) {
+    loop::Buffer& buffer = p.buffers[b];
+    if (!resolve(buffer, symbols)) buffer = program_.buffers[b];
+    else if (buffer.view_of != no_buffer)
+      p.views.push_back({b, buffer.view_of,
+                         sym::checked_mul(buffer.offset.as_int(), static_cast<int64_t>(item_size(buffer.dtype))),
+                         reach_bytes(buffer)});
+    else if (buffer.role == Role::output) p.outputs.push_back(b);
+  }
+  Resolved resolved{program_, p.buffers, symbols};
+  for (const loop::Step& step : segment.steps) {
     p.stages.emplace_back();
     p.anchors.emplace_back();
     if (auto* stage = std::get_if<loop::Stage>(&step)) p.stages.back().emplace(resolved, *stage);
@@ -223,179 +226,217 @@ CallArg evaluated(const CallArg& arg, const sym::Bindings& symbols) {
   return arg;
 }
 
+/// An operator's own messages begin with its name already.
+[[noreturn]] void fail_in(const std::string& origin, const std::string& what) {
+  size_t equals = origin.rfind(" = ");
+  std::string op = equals == origin.npos ? origin : origin.substr(equals + 3);
+  fail("node ", starts_with(what, op) ? origin.substr(0, origin.size() - op.size()) : origin + ": ", what);
+}
+
 double number_in(const loop::Buffer& b, std::byte* place) { return scalar_value(borrowed(b, place)); }
 int64_t integer_in(const loop::Buffer& b, std::byte* place) { return scalar_integer(borrowed(b, place)); }
 
 }  // namespace
+
+/// One run: where every buffer lies, and what the symbols are.
+class ProgramRunner::Run {
+ public:
+  Run(const loop::Program& program, std::span<const CallArg> inputs, const Options& options)
+      : symbols(bind_symbols(program.inputs, program.ranges, inputs)),
+        program_(program),
+        inputs_(inputs),
+        options_(options),
+        places_(program.buffers.size(), nullptr),
+        extent_(program.buffers.size(), 0),
+        held_(program.buffers.size()),
+        placed_(program.inputs.size()) {}
+
+  sym::Bindings symbols;
+
+  void place(Segment& segment, const Prepared& p) {
+    place_inputs(p);
+    if (!segment.memory || segment.memory->size() < p.bytes) segment.memory = std::make_unique<Storage>(p.bytes);
+    std::byte* base = segment.memory->mutable_data();
+    for (size_t i = 0; i < segment.born.size(); ++i) {
+      places_[segment.born[i]] = base + p.offsets[i];
+      extent_[segment.born[i]] = reach_bytes(p.buffers[segment.born[i]]);
+    }
+    for (BufferId b : p.outputs)
+      if (!places_[b]) {
+        const loop::Buffer& buffer = p.buffers[b];
+        put(b, Tensor(meta_of(buffer), std::make_shared<Storage>(static_cast<size_t>(reach_bytes(buffer)))), true);
+      }
+    place_views(p);
+  }
+
+  void step(const loop::Step& step, const Prepared& p, size_t i) {
+    if (p.stages[i]) p.stages[i]->run(places_.data());
+    else if (p.anchors[i]) run_anchor(p.buffers, *p.anchors[i], places_.data());
+    else if (auto* call = std::get_if<loop::Call>(&step)) this->call(*call, p);
+    else if (auto* bind = std::get_if<loop::Bind>(&step)) this->bind(*bind, p);
+    else check(std::get<loop::Check>(step), p);
+  }
+
+  std::vector<CallArg> finish() {
+    for (auto& [own, callers] : write_back_) copy_elements(own, callers);
+    std::vector<CallArg> outputs;
+    for (const loop::Output& o : program_.outputs) {
+      if (o.updates != ~size_t{0}) outputs.push_back(inputs_[o.updates]);
+      else if (o.buffer != no_buffer) outputs.emplace_back(held_[o.buffer]);
+      else outputs.push_back(evaluated(o.number, symbols));
+    }
+    return outputs;
+  }
+
+ private:
+  void put(BufferId b, Tensor t, bool written) {
+    extent_[b] = static_cast<int64_t>(t.storage()->size()) -
+                 t.meta().offset.as_int() * static_cast<int64_t>(item_size(t.dtype()));
+    places_[b] = written ? t.mutable_bytes() : const_cast<std::byte*>(t.bytes());
+    held_[b] = std::move(t);
+  }
+
+  // The caller's memory is used as it is where it lies as the program expects; else it is laid out anew.
+  void place_inputs(const Prepared& p) {
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const loop::Input& input = program_.inputs[i];
+      if (placed_[i] || input.buffer == no_buffer) continue;
+      const loop::Buffer& b = p.buffers[input.buffer];
+      auto* given = inputs_[i].get<Tensor>();
+      bool absent = !given || !*given;
+      if (absent) require(options_.absent_are_ones, "input ", input.name, ": expected a tensor, ", input.meta);
+      if (!is_resolved(b)) continue;  // its size is known later
+      placed_[i] = true;
+      if (absent) {
+        put(input.buffer, laid_out(full(b.sizes, 1.0, kw("dtype", b.dtype)), b), false);
+      } else if (given->strides() == b.strides || count(b.sizes) == SymInt(0)) {
+        put(input.buffer, *given, input.written);
+      } else {
+        Tensor own = laid_out(*given, b);
+        if (input.written) write_back_.emplace_back(own, *given);
+        put(input.buffer, own, true);
+      }
+    }
+  }
+
+  // A view lies within its base, or elsewhere in the caller's storage; anything else would be another tensor's memory.
+  void place_views(const Prepared& p) {
+    for (const Prepared::View& v : p.views) {
+      if (places_[v.buffer] || !places_[v.root]) continue;
+      int64_t before = held_[v.root] ? held_[v.root].bytes() - held_[v.root].storage()->data() : 0;
+      require(v.bytes == 0 || (v.offset >= -before && sym::checked_add(v.offset, v.bytes) <= extent_[v.root]),
+              p.buffers[v.buffer].name, ": a view of ", p.buffers[v.buffer].sizes, " with strides ",
+              p.buffers[v.buffer].strides, " from ", p.buffers[v.buffer].offset, " reaches beyond its base");
+      places_[v.buffer] = places_[v.root] + (v.bytes == 0 ? 0 : v.offset);
+    }
+  }
+
+  Tensor tensor(loop::BufferRef b, const Prepared& p) const {
+    if (!b) return {};
+    loop::Buffer buffer = p.buffers[b.id];
+    resolve(buffer, symbols);
+    if (held_[b.id] && held_[b.id].sizes() == buffer.sizes) return held_[b.id];
+    return borrowed(buffer, places_[b.id]);
+  }
+
+  void call(const loop::Call& c, const Prepared& p) {
+    CallArgs args;
+    for (const loop::StepArg& arg : c.args)
+      args.push_back(
+          evaluated(map_tensors<Tensor>(arg, [&](const loop::BufferRef& b) { return tensor(b, p); }), symbols));
+    ArgsView view(*c.op, args);
+    CallResults results = c.op->def->kernel(view);
+    expect(results.size() == c.results.size(), c.name, " gave ", results.size(), " results where ", c.results.size(),
+           " are expected");
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (results[i].is_number()) {
+        take_number(*c.results[i].get<loop::BufferRef>(), results[i]);
+        continue;
+      }
+      std::vector<Tensor> made;
+      for_each_tensor(results[i], [&](const Tensor& t) { made.push_back(t); });
+      size_t next = 0;
+      for_each_tensor(c.results[i], [&](const loop::BufferRef& b) {
+        if (!b) return;
+        expect(next < made.size(), c.name, " gave fewer tensors than its node has results");
+        take(c, b, made[next++]);
+      });
+    }
+    place_views(p);
+  }
+
+  void take_number(loop::BufferRef b, const CallArg& number) {
+    Tensor t = Tensor::empty(program_.buffers[b.id].dtype, {});
+    if (auto* d = number.get<double>()) *t.mutable_data<double>() = *d;
+    else if (auto* truth = number.get<bool>()) *t.mutable_data<bool>() = *truth;
+    else *t.mutable_data<int64_t>() = number.get<SymInt>()->as_int();
+    put(b.id, t, true);
+  }
+
+  void take(const loop::Call& c, loop::BufferRef b, const Tensor& t) {
+    loop::Buffer buffer = program_.buffers[b.id];
+    expect(t.dtype() == buffer.dtype && t.rank() == buffer.sizes.size(), c.name, " gave ", t.meta(), " for ",
+           buffer.name);
+    sym::Bindings told = symbols;  // with the sizes that this very call tells
+    for (size_t d = 0; d < t.rank(); ++d)
+      if (buffer.sizes[d].is_symbol()) told.set(buffer.sizes[d], t.sizes()[d].as_int());
+    resolve(buffer, told);
+    expect(t.sizes() == buffer.sizes, c.name, " gave ", t.meta(), " for ", buffer.name, buffer.sizes);
+    put(b.id, t.strides() == buffer.strides || t.numel() == SymInt(0) ? t : laid_out(t, buffer), true);
+  }
+
+  void bind(const loop::Bind& bind, const Prepared& p) {
+    const loop::Buffer& b = p.buffers[bind.from];
+    if (bind.dim < 0 && is_floating(b.dtype)) {
+      symbols.set_real(bind.symbol, number_in(b, places_[bind.from]));
+      return;
+    }
+    int64_t value = bind.dim < 0 ? integer_in(b, places_[bind.from])
+                                 : held_[bind.from].sizes()[static_cast<size_t>(bind.dim)].as_int();
+    if (auto known = symbols.find(bind.symbol))
+      require(*known == SymInt(value), "an input was given for a size of ", *known, " (", bind.symbol,
+              "), the data say ", value);
+    symbols.set(bind.symbol, value);
+  }
+
+  void check(const loop::Check& check, const Prepared& p) const {
+    bool holds = check.tensor == no_buffer ? sym::evaluate_bool(check.condition, symbols)
+                                           : number_in(p.buffers[check.tensor], places_[check.tensor]) != 0;
+    require(holds, "an assertion of the program failed",
+            check.message.empty() ? text(": ", check.condition) : text(": ", quoted(check.message, 300)));
+  }
+
+  const loop::Program& program_;
+  std::span<const CallArg> inputs_;
+  const Options& options_;
+  std::vector<std::byte*> places_;                     // of each buffer; null where there is none yet
+  std::vector<int64_t> extent_;                        // bytes that lie behind a root's place
+  std::vector<Tensor> held_;                           // inputs, results of calls and outputs, by buffer
+  std::vector<bool> placed_;                           // inputs
+  std::vector<std::pair<Tensor, Tensor>> write_back_;  // what was laid out anew and written, and the caller's own
+};
 
 std::vector<CallArg> ProgramRunner::run(std::span<const CallArg> inputs, const Options& options) {
   expect(inputs.size() == program_.inputs.size(), "a program of ", program_.inputs.size(), " inputs was given ",
          inputs.size());
   install();
   DispatchScope eager(nullptr);
-  Running run;
-  run.inputs = inputs;
-  run.symbols = bind_symbols(program_.inputs, program_.ranges, inputs);
-  run.places.assign(program_.buffers.size(), nullptr);
-  run.extent.assign(program_.buffers.size(), 0);
-  run.held.resize(program_.buffers.size());
-  std::vector<bool> placed(program_.inputs.size());
-  std::vector<std::pair<Tensor, Tensor>> write_back;  // what was laid out anew, and the caller's
-
-  auto place = [&](BufferId b, Tensor t, bool written) {
-    run.extent[b] = static_cast<int64_t>(t.storage()->size()) -
-                    t.meta().offset.as_int() * static_cast<int64_t>(item_size(t.dtype()));
-    run.places[b] = written ? t.mutable_bytes() : const_cast<std::byte*>(t.bytes());
-    run.held[b] = std::move(t);
-  };
-  auto place_inputs = [&](const Prepared& p) {
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const loop::Input& input = program_.inputs[i];
-      if (placed[i] || input.buffer == no_buffer) continue;
-      const loop::Buffer& b = p.buffers[input.buffer];
-      auto* given = inputs[i].get<Tensor>();
-      bool absent = !given || !*given;
-      if (absent) require(options.absent_are_ones, "input ", input.name, ": expected a tensor, ", input.meta);
-      if (!is_resolved(b)) continue;
-      placed[i] = true;
-      if (absent) {
-        place(input.buffer, full(b.sizes, 1.0, kw("dtype", b.dtype)), false);
-        run.held[input.buffer] = laid_out(run.held[input.buffer], b);
-        place(input.buffer, run.held[input.buffer], false);
-      } else if (given->strides() == b.strides || count(b.sizes) == SymInt(0)) {
-        place(input.buffer, *given, input.written);
-      } else {
-        Tensor own = laid_out(*given, b);
-        if (input.written) write_back.emplace_back(own, *given);
-        place(input.buffer, own, true);
-      }
-    }
-  };
-  auto place_segment = [&](Segment& segment, const Prepared& p) {
-    if (!segment.memory || segment.memory->size() < p.bytes) segment.memory = std::make_unique<Storage>(p.bytes);
-    std::byte* base = segment.memory->mutable_data();
-    for (size_t i = 0; i < segment.born.size(); ++i) {
-      run.places[segment.born[i]] = base + p.offsets[i];
-      run.extent[segment.born[i]] = reach_bytes(p.buffers[segment.born[i]]);
-    }
-    for (size_t b = 0; b < p.buffers.size(); ++b) {
-      const loop::Buffer& buffer = p.buffers[b];
-      if (buffer.role != Role::output || buffer.view_of != no_buffer || run.places[b] || !is_resolved(buffer)) continue;
-      Tensor out(meta_of(buffer), std::make_shared<Storage>(static_cast<size_t>(reach_bytes(buffer))));
-      place(static_cast<BufferId>(b), out, true);
-    }
-  };
-  // A view lies within its base, or behind it in the caller's storage; anything else would be another tensor's memory.
-  auto place_views = [&](const Prepared& p) {
-    for (size_t b = 0; b < p.buffers.size(); ++b) {
-      const loop::Buffer& buffer = p.buffers[b];
-      if (buffer.view_of == no_buffer || run.places[b] || !run.places[buffer.view_of] || !is_resolved(buffer)) continue;
-      int64_t offset = sym::checked_mul(buffer.offset.as_int(), static_cast<int64_t>(item_size(buffer.dtype)));
-      int64_t bytes = reach_bytes(buffer);
-      int64_t before = 0;
-      if (run.held[buffer.view_of])
-        before = run.held[buffer.view_of].bytes() - run.held[buffer.view_of].storage()->data();
-      require(bytes == 0 || (offset >= -before && sym::checked_add(offset, bytes) <= run.extent[buffer.view_of]),
-              buffer.name, ": a view of ", buffer.sizes, " with strides ", buffer.strides, " from ", buffer.offset,
-              " reaches beyond its base");
-      run.places[b] = run.places[buffer.view_of] + (bytes == 0 ? 0 : offset);
-    }
-  };
-
-  auto call = [&](const loop::Call& c, const Prepared& p) {
-    CallArgs args;
-    for (const loop::StepArg& arg : c.args)
-      args.push_back(evaluated(map_tensors<Tensor>(arg,
-                                                   [&](const loop::BufferRef& b) -> Tensor {
-                                                     if (!b) return {};
-                                                     loop::Buffer buffer = p.buffers[b.id];
-                                                     resolve(buffer, run.symbols);
-                                                     if (run.held[b.id] && run.held[b.id].sizes() == buffer.sizes)
-                                                       return run.held[b.id];
-                                                     return borrowed(buffer, run.places[b.id]);
-                                                   }),
-                               run.symbols));
-    ArgsView view(*c.op, args);
-    CallResults results = c.op->def->kernel(view);
-    expect(results.size() == c.results.size(), c.name, " gave ", results.size(), " results where ", c.results.size(),
-           " are expected");
-    for (size_t i = 0; i < results.size(); ++i) {
-      std::vector<Tensor> made;
-      if (results[i].is_number()) {
-        BufferId id = c.results[i].get<loop::BufferRef>()->id;
-        Tensor t = Tensor::empty(program_.buffers[id].dtype, {});
-        if (auto* d = results[i].get<double>()) *t.mutable_data<double>() = *d;
-        else if (auto* b = results[i].get<bool>()) *t.mutable_data<bool>() = *b;
-        else *t.mutable_data<int64_t>() = results[i].get<SymInt>()->as_int();
-        made.push_back(t);
-      } else {
-        for_each_tensor(results[i], [&](const Tensor& t) { made.push_back(t); });
-      }
-      size_t next = 0;
-      for_each_tensor(c.results[i], [&](const loop::BufferRef& b) {
-        if (!b) return;
-        expect(next < made.size(), c.name, " gave fewer tensors than its node has results");
-        Tensor t = made[next++];
-        loop::Buffer buffer = program_.buffers[b.id];
-        expect(t.dtype() == buffer.dtype && t.rank() == buffer.sizes.size(), c.name, " gave ", t.meta(), " for ",
-               buffer.name);
-        sym::Bindings told = run.symbols;  // sizes that this very call tells
-        for (size_t d = 0; d < t.rank(); ++d)
-          if (buffer.sizes[d].is_symbol() && !told.find(buffer.sizes[d]))
-            told.set(buffer.sizes[d], t.sizes()[d].as_int());
-        resolve(buffer, told);
-        expect(t.sizes() == buffer.sizes, c.name, " gave ", t.meta(), " for ", buffer.name, buffer.sizes);
-        place(b.id, t.strides() == buffer.strides || t.numel() == SymInt(0) ? t : laid_out(t, buffer), true);
-      });
-    }
-  };
-
-  for (size_t s = 0; s < segments_.size(); ++s) {
-    Segment& segment = segments_[s];
-    Prepared& p = prepare(segment, run);
-    place_inputs(p);
-    place_segment(segment, p);
-    place_views(p);
-    if (s == 0 && !options.state_changed) continue;
+  Run run(program_, inputs, options);
+  for (Segment& segment : segments_) {
+    Prepared& p = prepare(segment, run.symbols);
+    run.place(segment, p);
+    bool on_state = &segment == &segments_.front();
+    if (on_state && !options.state_changed) continue;
     for (size_t i = 0; i < segment.steps.size(); ++i) {
-      const loop::Step& step = segment.steps[i];
       try {
-        if (p.stages[i]) p.stages[i]->run(run.places.data());
-        else if (p.anchors[i]) run_anchor(p.buffers, *p.anchors[i], run.places.data());
-        else if (auto* c = std::get_if<loop::Call>(&step)) {
-          call(*c, p);
-          place_views(p);
-        } else if (auto* bind = std::get_if<loop::Bind>(&step)) {
-          const loop::Buffer& b = program_.buffers[bind->from];
-          if (bind->dim >= 0)
-            run.symbols.set(bind->symbol, run.held[bind->from].sizes()[static_cast<size_t>(bind->dim)].as_int());
-          else if (is_floating(b.dtype))
-            run.symbols.set_real(bind->symbol, number_in(p.buffers[bind->from], run.places[bind->from]));
-          else run.symbols.set(bind->symbol, integer_in(p.buffers[bind->from], run.places[bind->from]));
-        } else if (auto* check = std::get_if<loop::Check>(&step)) {
-          bool holds = check->tensor == no_buffer ? sym::evaluate_bool(check->condition, run.symbols)
-                                                  : number_in(p.buffers[check->tensor], run.places[check->tensor]) != 0;
-          require(holds, "an assertion of the program failed",
-                  check->message.empty() ? text(": ", check->condition) : text(": ", quoted(check->message, 300)));
-        }
+        run.step(segment.steps[i], p, i);
       } catch (const Error& e) {
-        if (!segment.origins) throw;
-        const std::string& origin = program_.origins[segment.origins[i]];
-        size_t name = origin.rfind(" = ");
-        std::string op = name == origin.npos ? origin : origin.substr(name + 3), what = e.what();
-        fail("node ", starts_with(what, op) ? origin.substr(0, origin.size() - op.size()) : origin + ": ", what);
+        if (on_state) throw;
+        fail_in(program_.origins[segment.origins[i]], e.what());
       }
     }
   }
-  for (auto& [own, callers] : write_back) copy_elements(own, callers);
-
-  std::vector<CallArg> outputs;
-  for (const loop::Output& o : program_.outputs) {
-    if (o.updates != ~size_t{0}) outputs.push_back(inputs[o.updates]);
-    else if (o.buffer != no_buffer) outputs.emplace_back(run.held[o.buffer]);
-    else outputs.push_back(evaluated(o.number, run.symbols));
-  }
-  return outputs;
+  return run.finish();
 }
 
 }  // namespace tenon::interp

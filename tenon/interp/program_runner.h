@@ -28,8 +28,8 @@ class ProgramRunner {
  private:
   struct Segment;
   struct Prepared;
-  struct Running;
-  Prepared& prepare(Segment& segment, const Running& run);
+  class Run;
+  Prepared& prepare(Segment& segment, const sym::Bindings& symbols);
 
   const loop::Program& program_;
   std::vector<Segment> segments_;  // on_state, then the pieces of steps

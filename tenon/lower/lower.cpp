@@ -78,18 +78,11 @@ class Lowering {
         else if (info.type == ValueType::floating) input.type = loop::Input::Type::floating;
         else if (info.type == ValueType::boolean) input.type = loop::Input::Type::boolean;
         else input.type = loop::Input::Type::integer;
-        know(info.expr);
-        for (SymInt size : info.meta.sizes) know(size);
       } else {
         input.type = loop::Input::Type::constant;
       }
       program_.inputs.push_back(std::move(input));
     }
-  }
-
-  // Symbols that inputs tell; the others are bound where data tells them.
-  void know(SymInt e) {
-    for (SymInt s : sym::symbols_of(e)) known_.insert(std::string(s.name()));
   }
 
   // The first result that is a value computed by a node can be computed in place.
@@ -221,6 +214,8 @@ class Lowering {
     for (size_t i = 0; i < args.size(); ++i)
       call.args.push_back(map_tensors<loop::BufferRef>(
           args[i], [&](const Tensor& t) { return t ? loop::BufferRef{buffer_[t.impl()->value]} : loop::BufferRef{}; }));
+    std::unordered_set<std::string> given;  // symbols that the arguments speak of: the others come from the data
+    for (const CallArg& arg : args) mention(arg, given);
     std::vector<loop::Bind> binds;
     for (const Arg& r : node.results) {
       const Value* v = r.get<Value>();
@@ -232,9 +227,8 @@ class Lowering {
         program_.buffers.push_back({dtype, {}, {}, Role::arena, 0, info.name});
         auto id = static_cast<BufferId>(program_.buffers.size() - 1);
         call.results.emplace_back(loop::BufferRef{id});
-        if (info.expr.is_symbol() && !known_.contains(std::string(info.expr.name())))
-          binds.push_back({info.expr, id, -1});
-        know(info.expr);
+        if (info.expr.is_symbol()) binds.push_back({info.expr, id, -1});
+        bound_.insert(std::string(info.expr.is_symbol() ? info.expr.name() : ""));
         continue;
       }
       call.results.push_back(
@@ -242,15 +236,27 @@ class Lowering {
       for_each_tensor(r, [&](const Value& each) {
         const Sizes& sizes = graph_.info(each).meta.sizes;
         for (size_t d = 0; d < sizes.size(); ++d)
-          if (sizes[d].is_symbol() && !known_.contains(std::string(sizes[d].name()))) {
+          if (sizes[d].is_symbol() && !given.contains(std::string(sizes[d].name())) &&
+              bound_.insert(std::string(sizes[d].name())).second)
             binds.push_back({sizes[d], buffer_[each.id], static_cast<int>(d)});
-            know(sizes[d]);
-          }
       });
     }
     program_.steps.emplace_back(std::move(call));
     for (const loop::Bind& bind : binds) program_.steps.emplace_back(bind);
     for (const loop::Bind& bind : binds) check_range(bind.symbol);
+  }
+
+  static void mention(SymInt e, std::unordered_set<std::string>& names) {
+    for (SymInt s : sym::symbols_of(e)) names.emplace(s.name());
+  }
+  static void mention(const CallArg& arg, std::unordered_set<std::string>& names) {
+    if (auto* e = arg.get<SymInt>()) mention(*e, names);
+    if (auto* list = arg.get<Sizes>())
+      for (SymInt e : *list) mention(e, names);
+    for_each_tensor(arg, [&](const Tensor& t) {
+      if (t)
+        for (SymInt e : t.sizes()) mention(e, names);
+    });
   }
 
   void check_range(SymInt symbol) {
@@ -355,8 +361,8 @@ class Lowering {
   loop::Program program_;
   std::vector<BufferId> buffer_;  // of each value that is a tensor
   std::vector<Tensor> tensors_;
-  std::vector<size_t> output_of_;  // of each value: the output that it is computed into
-  std::unordered_set<std::string> known_;
+  std::vector<size_t> output_of_;          // of each value: the output that it is computed into
+  std::unordered_set<std::string> bound_;  // symbols that data has told so far
   std::unordered_map<BufferId, TensorMeta>
       root_meta_;  // of buffers that are no views: how the value lies in its storage
 };

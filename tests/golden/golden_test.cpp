@@ -48,8 +48,11 @@ ExportedProgram program_of(Graph graph) {
 }
 
 std::string run_pass(const std::string& pass, Graph graph) {
-  if (auto stage = stage_named(pass); stage && *stage != StageName::normalized)
-    return show(program_of(std::move(graph)), {.after = *stage, .wrt = parse_wrt("all")});
+  if (auto stage = stage_named(pass); stage && *stage != StageName::normalized) {
+    ExportedProgram program = program_of(std::move(graph));
+    Walk walk(program, {.wrt = parse_wrt("all")});
+    return show(walk, *stage);
+  }
   if (pass == "print") return to_text(graph.body());
   if (pass == "remove_dead_code") return to_text(remove_dead_code(std::move(graph)).body());
   if (pass == "decompose") return to_text(decompose(graph.body()).body());

@@ -21,14 +21,16 @@ int grad_file(const GradRequest& request) {
     Progress progress(text("differentiating ", shown(request.file)));
     about(request.file, [&] {
       program.check_payloads();
-      ExportedProgram joint = differentiate(program, request.of, request.wrt);
+      Walk walk(program, request.walk);
+      ExportedProgram joint = differentiate(walk);
+      if (request.verbose) report_passes(walk.passes());
       save_exported(joint, request.out,
                     [&](const std::string& warning) { complain(text(request.file, ": warning: ", warning)); });
       for (const OutputSpec& spec : joint.signature.outputs)
         if (is_gradient(spec)) names.push_back(shown(spec.target));
     });
   }
-  print(text(request.out, ": output_", request.of, " differentiated with respect to ",
+  print(text(request.out, ": output_", request.walk.of, " differentiated with respect to ",
              names.empty() ? "nothing: it depends on none of the tensors asked for" : join(names, ", "), "\n"));
   return ok;
 }

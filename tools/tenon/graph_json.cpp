@@ -1,7 +1,6 @@
 #include "tools/tenon/graph_json.h"
 
 #include "tenon/io/json.h"
-#include "tenon/passes/normalize.h"
 
 namespace tenon::tool {
 namespace {
@@ -114,24 +113,24 @@ void write_graph(JsonWriter& json, std::string_view name, const GraphBody& graph
       [&](size_t i) { return to_text(own.outputs[i], outer); });
 }
 
-void write_graphs(JsonWriter& json, const ExportedProgram& program, const ShowOptions& options) {
-  switch (options.after) {
-    case StageName::read: write_graph(json, "program", program.graph.body(), program.signature); return;
+void write_graphs(JsonWriter& json, Walk& walk, StageName after) {
+  switch (after) {
+    case StageName::read: write_graph(json, "program", walk.program().graph.body(), walk.program().signature); return;
     case StageName::normalized:
-      write_graph(json, "program", normalize(program.graph.body()).body(), program.signature);
+      write_graph(json, "program", walk.normalized().body(), walk.program().signature);
       return;
     case StageName::functional: {
-      FunctionalProgram f = functionalize(program);
+      const FunctionalProgram& f = walk.functional();
       write_graph(json, "functional", f.graph.body(), f.convention, f.convention);
       return;
     }
     case StageName::joint: {
-      JointProgram joint = make_joint(functionalize(program), options.of, options.wrt);
+      const JointProgram& joint = walk.joint();
       write_graph(json, "joint", joint.graph.body(), joint.convention, joint.convention);
       return;
     }
     case StageName::partition: {
-      TrainingProgram halves = split(make_joint(functionalize(program), options.of, options.wrt));
+      const TrainingProgram& halves = walk.partition();
       write_graph(json, "forward", halves.forward.graph.body(), halves.forward.convention, halves.forward.convention);
       write_graph(json, "backward", halves.backward.graph.body(), halves.backward.convention,
                   halves.forward.convention);
@@ -144,7 +143,8 @@ void write_graphs(JsonWriter& json, const ExportedProgram& program, const ShowOp
 
 }  // namespace
 
-std::string stage_json(const ExportedProgram& program, const ShowRequest& request) {
+std::string stage_json(Walk& walk, const ShowRequest& request) {
+  const ExportedProgram& program = walk.program();
   JsonWriter json;
   json.begin_object();
   json.field("file", request.file);
@@ -167,12 +167,12 @@ std::string stage_json(const ExportedProgram& program, const ShowRequest& reques
   json.begin_array();
   for (const std::string& op : missing_operators(program)) json.string(op);
   json.end_array();
-  if (request.options.after == StageName::loops) {
-    json.field("loops", show(program, request.options));
+  if (request.after == StageName::loops) {
+    json.field("loops", show(walk, request.after));
   } else {
     json.key("graphs");
     json.begin_array();
-    write_graphs(json, program, request.options);
+    write_graphs(json, walk, request.after);
     json.end_array();
   }
   json.end_object();

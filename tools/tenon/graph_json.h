@@ -6,6 +6,6 @@ namespace tenon::tool {
 
 /// {"file", "stage", "torch_version", "schema_version", "dialect", "ranges", "missing_operators", "graphs": [{"name",
 /// "inputs", "nodes", "outputs"}]}; the stage loops has "loops", its text, instead of graphs.
-std::string stage_json(const ExportedProgram& program, const ShowRequest& request);
+std::string stage_json(Walk& walk, const ShowRequest& request);
 
 }  // namespace tenon::tool

@@ -44,6 +44,10 @@ CLI::Option* add_wrt(CLI::App& verb, Wrt& wrt) {
       ->type_name("WHAT");
 }
 
+void add_verbose(CLI::App& verb, bool& verbose) {
+  verb.add_flag("-v,--verbose", verbose, "Print the passes that were run and their times to stderr");
+}
+
 void add_show(CLI::App& app, ShowRequest& request) {
   CLI::App* verb = app.add_subcommand("show", "Print a program, as PyTorch prints it or after a stage of the compiler");
   verb->add_option("FILE", request.file, "A .pt2 file")->required()->type_name("");
@@ -55,13 +59,14 @@ void add_show(CLI::App& app, ShowRequest& request) {
               throw CLI::ValidationError(
                   "--after",
                   text("expected read, normalized, functional, joint, partition or loops, got ", tenon::quoted(value)));
-            request.options.after = *stage;
+            request.after = *stage;
             request.stage = value;
           },
           "read (the default), normalized, functional, joint, partition or loops")
       ->type_name("STAGE");
-  add_of(*verb, request.options.of);
-  add_wrt(*verb, request.options.wrt);
+  add_of(*verb, request.walk.of);
+  add_wrt(*verb, request.walk.wrt);
+  add_verbose(*verb, request.verbose);
   verb->add_flag("--json", request.json, "Print JSON");
   verb->footer(
       "Example:\n  tenon show examples/digits/digits_cnn.pt2 --after=joint --wrt=all\n\n"
@@ -80,6 +85,7 @@ void add_run(CLI::App& app, RunRequest& request) {
   verb->add_option("--threads", request.threads, "How many threads to use; all of the machine's by default")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
+  add_verbose(*verb, request.verbose);
   verb->add_option("--seed", request.seed, "Seed of random operators; 0 by default")->type_name("N");
   verb->footer(
       "Example:\n  tenon run examples/digits/digits_cnn_eval.pt2 --outputs scores.npz\n\n"
@@ -91,8 +97,9 @@ void add_grad(CLI::App& app, GradRequest& request) {
   CLI::App* verb = app.add_subcommand("grad", "Write the program that also computes gradients");
   verb->add_option("FILE", request.file, "A .pt2 file")->required()->type_name("");
   verb->add_option("-o,--output", request.out, "The .pt2 file to write")->required()->type_name("OUT");
-  add_of(*verb, request.of);
-  add_wrt(*verb, request.wrt);
+  add_of(*verb, request.walk.of);
+  add_wrt(*verb, request.walk.wrt);
+  add_verbose(*verb, request.verbose);
   verb->footer(
       "Example:\n  tenon grad examples/digits/digits_cnn.pt2 -o joint.pt2 --wrt=all\n  tenon run joint.pt2\n\n"
       "Where the output is no scalar, its cotangent becomes the input tangent_output_N, which is ones where it is left "

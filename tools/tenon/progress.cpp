@@ -48,4 +48,9 @@ Progress::~Progress() {
   watch_->thread.join();
 }
 
+void report_passes(const std::vector<PassRecord>& passes) {
+  std::string lines = to_text(passes);
+  std::fwrite(lines.data(), 1, lines.size(), stderr);
+}
+
 }  // namespace tenon::tool

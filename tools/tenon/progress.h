@@ -3,6 +3,8 @@
 #include <memory>
 #include <string>
 
+#include "tenon/passes/driver.h"
+
 namespace tenon::tool {
 
 /// Shows "running model.pt2, 3 s" on stderr from the second half of the first second on, and takes it away at the end.
@@ -17,5 +19,8 @@ class Progress {
   struct Watch;
   std::unique_ptr<Watch> watch_;
 };
+
+/// What was run and how long it took, a line for each pass, on stderr.
+void report_passes(const std::vector<PassRecord>& passes);
 
 }  // namespace tenon::tool

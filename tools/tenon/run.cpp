@@ -41,7 +41,10 @@ int run_file(const RunRequest& request) {
     std::vector<CallArg> inputs = arguments(program, request);
     results = about(request.file, [&] {
       program.check_payloads();
-      return named_results(run_program(program, inputs, {.seed = request.seed, .absent_are_ones = true}));
+      Walk walk(program, {.inputs = inputs});
+      RunResult result = run_program(walk, inputs, {.seed = request.seed, .absent_are_ones = true});
+      if (request.verbose) report_passes(walk.passes());
+      return named_results(result);
     });
   }
   if (request.outputs.empty()) print_results(results);

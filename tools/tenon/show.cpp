@@ -7,8 +7,10 @@ namespace tenon::tool {
 namespace {
 
 std::string shown_program(const ExportedProgram& program, const ShowRequest& request) {
-  if (request.json) return stage_json(program, request);
-  std::string out = show(program, request.options);
+  Walk walk(program, request.walk);
+  std::string out = request.json ? stage_json(walk, request) : show(walk, request.after);
+  if (request.verbose) report_passes(walk.passes());
+  if (request.json) return out;
   if (out.empty() || out.back() != '\n') out += '\n';
   return out;
 }
@@ -28,10 +30,10 @@ int show_file(const ShowRequest& request) {
   {
     Progress progress(text("reading ", shown(request.file)));
     out = about(request.file, [&] {
-      if (missing.empty() || request.options.after == StageName::read) return shown_program(program, request);
+      if (missing.empty() || request.after == StageName::read) return shown_program(program, request);
       // Stages that know operators stop at a missing one: the program as it was read can always be shown.
       ShowRequest as_read = request;
-      as_read.options.after = StageName::read;
+      as_read.after = StageName::read;
       as_read.stage = "read";
       stopped = text(", so the program is shown as read and not ", request.stage);
       return shown_program(program, as_read);

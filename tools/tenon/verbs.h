@@ -12,9 +12,11 @@ enum Status { ok = 0, bad_input = 1, usage = 2 };
 
 struct ShowRequest {
   std::string file;
-  ShowOptions options;
-  std::string stage = "read";  // the name of options.after
+  StageName after = StageName::read;
+  WalkOptions walk;
+  std::string stage = "read";  // the name of `after`
   bool json = false;
+  bool verbose = false;  // passes and their times on stderr
 };
 int show_file(const ShowRequest& request);
 
@@ -23,13 +25,14 @@ struct RunRequest {
   std::string inputs, outputs;  // empty: the stored samples; print
   int threads = 0;              // 0: as many as the machine has
   uint64_t seed = 0;
+  bool verbose = false;
 };
 int run_file(const RunRequest& request);
 
 struct GradRequest {
   std::string file, out;
-  size_t of = 0;
-  Wrt wrt;
+  WalkOptions walk;
+  bool verbose = false;
 };
 int grad_file(const GradRequest& request);
 
