@@ -1,7 +1,8 @@
 // The measures that `make bench` prints, one a line: name, value, unit.
 //   measures open FILE    opening and verifying a file, its weights mapped
 //   measures eager        one operator call on ten elements
-//   measures run FILE     a program on its sample inputs, in the interpreter
+//   measures run FILE     a prepared program on its sample inputs, in the interpreter
+//   measures lower FILE   from the file to the lowered program
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -52,14 +53,27 @@ void measure_eager() {
 void measure_run(const std::string& file) {
   ExportedProgram program = open_program(file);
   std::vector<CallArg> inputs = program.samples()->leaves;
-  std::printf("run %.3f s\n", median_seconds(3, [&] { run_program(program, inputs); }));
+  Executables executables(program);
+  std::unique_ptr<State> state = state_of(program);
+  Session session(executables.for_inputs(inputs));
+  session.run(*state, inputs);
+  int runs = std::clamp(static_cast<int>(0.5 / seconds([&] { session.run(*state, inputs); })), 5, 20000);
+  std::printf("run %.3f us\n", 1e6 * median_seconds(runs, [&] { session.run(*state, inputs); }));
+}
+
+void measure_lower(const std::string& file) {
+  std::printf("lower %.3f ms\n", 1e3 * median_seconds(9, [&] {
+                                   ExportedProgram program = open_program(file);
+                                   Walk(program).executable();
+                                 }));
 }
 
 int main(int argc, char** argv) {
   if (argc == 3 && !std::strcmp(argv[1], "open")) return measure_open(argv[2]), 0;
   if (argc == 2 && !std::strcmp(argv[1], "eager")) return measure_eager(), 0;
   if (argc == 3 && !std::strcmp(argv[1], "run")) return measure_run(argv[2]), 0;
-  std::fputs("usage: measures open FILE | eager | run FILE\n", stderr);
+  if (argc == 3 && !std::strcmp(argv[1], "lower")) return measure_lower(argv[2]), 0;
+  std::fputs("usage: measures open FILE | eager | run FILE | lower FILE\n", stderr);
   return 2;
 }
 
