@@ -86,7 +86,7 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(path) {
   static std::atomic<uint64_t> count = 0;
   for (int attempt = 0;; ++attempt) {
     std::string name = text(folder, ".tenon-", ::getpid(), "-", count++, ".partial");
-    descriptor_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    descriptor_ = ::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor_ >= 0) {
       temporary_ = std::move(name);
       break;
@@ -98,7 +98,13 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(path) {
 
 AtomicFile::~AtomicFile() { discard(); }
 
+void AtomicFile::unmap() {
+  for (std::span<std::byte> region : mapped_) ::munmap(region.data(), region.size());
+  mapped_.clear();
+}
+
 void AtomicFile::discard() {
+  unmap();
   if (descriptor_ >= 0) ::close(descriptor_);
   descriptor_ = -1;
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
@@ -127,9 +133,40 @@ void AtomicFile::write_through(std::span<const std::byte> bytes) {
   }
 }
 
+std::span<std::byte> AtomicFile::write_mapped(uint64_t size) {
+  expect(descriptor_ >= 0, "a write to ", path_, " after commit");
+  flush();
+  expect(flushed_ % 4096 == 0, "a mapped write to ", path_, " at ", flushed_);
+  if (size == 0) return {};
+  int error = ::posix_fallocate(descriptor_, static_cast<off_t>(flushed_), static_cast<off_t>(size));
+  require(error == 0, "cannot write ", quoted(path_, 400), ": ", reason(error));
+  void* start = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, static_cast<off_t>(flushed_));
+  require(start != MAP_FAILED, "cannot write ", quoted(path_, 400), ": ", reason(errno));
+  mapped_.emplace_back(static_cast<std::byte*>(start), size);
+  flushed_ += size;
+  require(::lseek(descriptor_, static_cast<off_t>(flushed_), SEEK_SET) >= 0, "cannot write ", quoted(path_, 400), ": ",
+          reason(errno));
+  return mapped_.back();
+}
+
+void AtomicFile::overwrite(uint64_t position, std::span<const std::byte> bytes) {
+  expect(descriptor_ >= 0, "a write to ", path_, " after commit");
+  flush();
+  expect(position <= flushed_ && bytes.size() <= flushed_ - position, "an overwrite of ", path_, " beyond its end");
+  while (!bytes.empty()) {
+    ssize_t written =
+        ::pwrite(descriptor_, bytes.data(), std::min(bytes.size(), write_limit), static_cast<off_t>(position));
+    if (written < 0 && errno == EINTR) continue;
+    require(written >= 0, "cannot write ", quoted(path_, 400), ": ", reason(errno));
+    bytes = bytes.subspan(static_cast<size_t>(written));
+    position += static_cast<uint64_t>(written);
+  }
+}
+
 void AtomicFile::commit() {
   expect(descriptor_ >= 0, "a second commit of ", path_);
   flush();
+  unmap();
   int closed = ::close(std::exchange(descriptor_, -1));  // network file systems report a full disk here
   require(closed == 0, "cannot write ", quoted(path_, 400), ": ", reason(errno));
   require(::rename(temporary_.c_str(), target_.c_str()) == 0, "cannot write ", quoted(path_, 400), ": ", reason(errno));

@@ -41,6 +41,11 @@ class AtomicFile {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view bytes) { write(std::as_bytes(std::span(bytes))); }
+  /// Appends that many bytes as memory to be filled in any order and by any thread until commit(); position() must be a
+  /// multiple of 4096. The space on the disk is taken at once: a full disk is an error here, never later.
+  std::span<std::byte> write_mapped(uint64_t size);
+  /// Replaces bytes that were written before.
+  void overwrite(uint64_t position, std::span<const std::byte> bytes);
   uint64_t position() const { return flushed_ + buffer_.size(); }
   void commit();
   const std::string& path() const { return path_; }
@@ -48,6 +53,7 @@ class AtomicFile {
  private:
   void flush();
   void write_through(std::span<const std::byte> bytes);
+  void unmap();
   void discard();
 
   std::string path_;       // as the caller spelled it
@@ -56,6 +62,7 @@ class AtomicFile {
   int descriptor_ = -1;
   uint64_t flushed_ = 0;
   std::vector<std::byte> buffer_;
+  std::vector<std::span<std::byte>> mapped_;
 };
 
 /// The whole content; an empty file gives an empty string. Pipes work too.

@@ -106,6 +106,39 @@ TEST_F(FileTest, AWriteThatFailsIsAnErrorAndLeavesTheOldFile) {
   EXPECT_EQ(files(), 1u);
 }
 
+TEST_F(FileTest, MappedBytesAndOverwrittenOnesArriveInTheFile) {
+  {
+    AtomicFile file(path("a"));
+    file.write(std::string(4096, 'a'));
+    std::span<std::byte> mapped = file.write_mapped(10'000);
+    file.write("end");
+    EXPECT_EQ(file.position(), 4096u + 10'000 + 3);
+    mapped[0] = mapped[9'999] = std::byte{'m'};
+    file.overwrite(1, std::as_bytes(std::span("xy", 2)));
+    file.commit();
+  }
+  std::string expected(4096, 'a');
+  expected += std::string(10'000, '\0') + "end";
+  expected[1] = 'x';
+  expected[2] = 'y';
+  expected[4096] = expected[4096 + 9'999] = 'm';
+  EXPECT_EQ(read_file(path("a")), expected);
+}
+
+TEST_F(FileTest, AFullDiskIsAnErrorBeforeMappedBytesAreWritten) {
+  struct rlimit before {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  struct rlimit small = before;
+  small.rlim_cur = 100'000;
+  ::setrlimit(RLIMIT_FSIZE, &small);
+  std::string told = message([&] { AtomicFile(path("a")).write_mapped(1 << 20); });
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_NE(told.find("cannot write"), told.npos) << told;
+  EXPECT_EQ(files(), 0u);
+}
+
 TEST(AtomicFile, DevicesAreNotReplaced) { EXPECT_THROW(AtomicFile("/dev/null"), Error); }
 
 }  // namespace
