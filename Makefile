@@ -36,10 +36,10 @@ bench: configure
 	@bench/run
 
 format:
-	@git ls-files '*.cpp' '*.h' | xargs clang-format -i
+	@git ls-files '*.cpp' '*.hpp' '*.h' '*.c' | xargs clang-format -i
 
 format-check:
-	@git ls-files '*.cpp' '*.h' | xargs clang-format --dry-run --Werror
+	@git ls-files '*.cpp' '*.hpp' '*.h' '*.c' | xargs clang-format --dry-run --Werror
 
 clean:
 	@rm -rf build build-asan build-fuzz build-clean

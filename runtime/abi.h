@@ -74,15 +74,16 @@ struct tenon_args {
   void* scratch;         /* of this thread, aligned to TENON_ALIGNMENT; contents undefined */
 };
 
+/* Bits; a function returns the union of those that apply. */
 enum tenon_kernel_status {
   TENON_KERNEL_OK = 0,
   TENON_KERNEL_INDEX = 1,     /* an index out of a tensor was out of range; nothing was accessed there */
   TENON_KERNEL_MEMORY = 2,    /* the allocation callback gave nothing */
-  TENON_KERNEL_ARITHMETIC = 3 /* integer division by zero, a matrix that has no factorisation, ... */
+  TENON_KERNEL_ARITHMETIC = 4 /* integer division by zero, a matrix that has no factorisation, ... */
 };
 
 /* Runs iterations lo to hi - 1. No allocation, no barrier, no global state; other ranges run at the same time in other
-   threads. Returns enum tenon_kernel_status. */
+   threads. Returns bits of enum tenon_kernel_status. */
 typedef int (*tenon_kernel)(const struct tenon_args* args, int64_t lo, int64_t hi);
 
 /* One call of a host function: what no stage can do (sorting, factorisations, sizes that depend on data), or an

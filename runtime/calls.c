@@ -1,0 +1,279 @@
+/* Runs the code of a step: splits it into chunks, hands them to whoever is idle, and explains what failed. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "internal.h"
+
+/* Looks for the index that a function stumbled over. */
+static TN_COLD tenon_status find_culprit(tenon_session* session, const struct tenon_guard* guard, bool* found) {
+  tenon_tensor tensor;
+  tn_value lo, hi;
+  tenon_status status = tn_tensor_of(session, guard->buffer, &tensor);
+  if (status == TENON_OK) status = tn_value_of(session, guard->lo, &lo, "a bound");
+  if (status == TENON_OK) status = tn_value_of(session, guard->hi, &hi, "a bound");
+  if (status != TENON_OK) return status;
+  int64_t at[TENON_MAX_RANK] = {0};
+  for (int32_t d = 0; d < tensor.rank; ++d)
+    if (tensor.sizes[d] == 0) return TENON_OK;
+  const struct tn_tables* t = &session->program->tables;
+  for (;;) {
+    int64_t offset = 0;
+    for (int32_t d = 0; d < tensor.rank; ++d) offset += at[d] * tensor.strides[d];
+    tn_value value = tn_load_number(
+        (const unsigned char*)tensor.data + offset * (int64_t)tenon_dtype_size(tensor.dtype), (uint8_t)tensor.dtype);
+    if (value.i < lo.i || value.i >= hi.i) {
+      char position[200];
+      int length = snprintf(position, sizeof position, "[");
+      for (int32_t d = 0; d < tensor.rank && length < (int)sizeof position - 24; ++d)
+        length += snprintf(position + length, 24, "%s%lld", d ? ", " : "", (long long)at[d]);
+      *found = true;
+      return tn_fail(TENON_CHECK_FAILED, "%s: index %lld at %s] of '%s' is out of range; expected %lld to %lld",
+                     tn_string(t, guard->what), (long long)value.i, position,
+                     tn_string(t, t->buffers[guard->buffer].name), (long long)lo.i, (long long)hi.i - 1);
+    }
+    int32_t d = tensor.rank - 1;
+    while (d >= 0 && ++at[d] == tensor.sizes[d]) at[d--] = 0;
+    if (d < 0) return TENON_OK;
+  }
+}
+
+static TN_COLD tenon_status function_failed(tenon_session* session, int code, uint32_t function,
+                                            struct tenon_list guards) {
+  const struct tn_tables* t = &session->program->tables;
+  const char* name = tn_string(t, t->functions[function].name);
+  bool found = false;
+  if (code & TENON_KERNEL_INDEX) {
+    for (uint32_t i = 0; i < guards.count; ++i) {
+      tenon_status status = find_culprit(session, &t->guards[guards.first + i], &found);
+      if (found || status != TENON_OK) return status;
+    }
+    return tn_fail(TENON_CHECK_FAILED, "%s met an index that is out of range", name);
+  }
+  if (code & TENON_KERNEL_MEMORY) return tn_fail(TENON_OUT_OF_MEMORY, "%s: no memory for its result", name);
+  if (code & TENON_KERNEL_ARITHMETIC)
+    return tn_fail(TENON_CHECK_FAILED, "%s met numbers for which it has no result", name);
+  return tn_fail(TENON_CHECK_FAILED, "%s failed with status %d", name, code);
+}
+
+struct instance {
+  void* const* buffers;
+  const int64_t* params;
+  int64_t extent, grain, first; /* first: number of its first chunk */
+};
+/* A step in progress; every participant takes chunks. */
+struct work {
+  const struct instance* instances;
+  uint32_t count;
+  int64_t chunks;
+  tenon_kernel kernel;
+  tenon_host_function host; /* or this, with call */
+  const struct tenon_host_call* call;
+  unsigned char* scratch;
+  size_t scratch_stride;
+  _Alignas(64) atomic_llong next;
+  atomic_int status;
+};
+
+static void take_chunks(void* context, int participant) {
+  struct work* work = context;
+  void* scratch = work->scratch ? work->scratch + (size_t)participant * work->scratch_stride : NULL;
+  uint32_t at = 0;
+  for (;;) {
+    int64_t chunk = atomic_fetch_add_explicit(&work->next, 1, memory_order_relaxed);
+    if (chunk >= work->chunks || atomic_load_explicit(&work->status, memory_order_relaxed)) return;
+    while (at + 1 < work->count && work->instances[at + 1].first <= chunk) ++at;
+    const struct instance* n = &work->instances[at];
+    int64_t lo = (chunk - n->first) * n->grain, hi = n->extent - lo < n->grain ? n->extent : lo + n->grain;
+    int status;
+    if (work->kernel) {
+      struct tenon_args args = {n->buffers, n->params, scratch};
+      status = work->kernel(&args, lo, hi);
+    } else {
+      struct tenon_host_call call = *work->call;
+      call.scratch = scratch;
+      status = work->host(&call, lo, hi);
+    }
+    if (status) atomic_fetch_or_explicit(&work->status, status, memory_order_relaxed);
+  }
+}
+
+static int run_work(tenon_session* session, struct work* work) {
+  if (work->chunks <= 1) {
+    take_chunks(work, 0);
+  } else {
+    int most = work->chunks < INT32_MAX ? (int)work->chunks : INT32_MAX;
+    tn_parallel(&session->program->executor, most, take_chunks, work);
+  }
+  return atomic_load_explicit(&work->status, memory_order_relaxed);
+}
+
+static tenon_status reserve_scratch(tenon_session* session, uint32_t expr, struct work* work) {
+  if (expr == TENON_NONE) return TENON_OK;
+  tn_value bytes;
+  tenon_status status = tn_value_of(session, expr, &bytes, "the size of scratch memory");
+  if (status != TENON_OK) return status;
+  size_t participants = (size_t)session->program->executor.participants;
+  if (bytes.i < 0 || (uint64_t)bytes.i > INT64_MAX / participants / 2)
+    return tn_fail(TENON_CHECK_FAILED, "%lld bytes of scratch memory are asked for", (long long)bytes.i);
+  work->scratch_stride = tn_round_up((uint64_t)bytes.i, 2 * TENON_ALIGNMENT);
+  status = tn_block_reserve(session, &session->scratch, work->scratch_stride * participants, "scratch memory");
+  work->scratch = session->scratch.memory;
+  return status;
+}
+
+static tenon_status split(tenon_session* session, uint32_t extent, uint32_t grain, struct instance* out,
+                          int64_t* chunks) {
+  tn_value e, g;
+  tenon_status status = tn_value_of(session, extent, &e, "the extent of a loop");
+  if (status == TENON_OK) status = tn_value_of(session, grain, &g, "the grain of a loop");
+  if (status != TENON_OK) return status;
+  if (e.i < 0 || g.i < 1)
+    return tn_fail(TENON_CHECK_FAILED, "a loop of %lld iterations in chunks of %lld is asked for", (long long)e.i,
+                   (long long)g.i);
+  out->extent = e.i;
+  out->grain = g.i;
+  out->first = *chunks;
+  int64_t count = e.i / g.i + (e.i % g.i != 0);
+  if (__builtin_add_overflow(*chunks, count, chunks) || *chunks > INT64_MAX / 2)
+    return tn_fail(TENON_CHECK_FAILED, "a loop has more chunks than can be counted");
+  return TENON_OK;
+}
+
+static tenon_status grow(void** memory, size_t* room, size_t wanted, size_t item) {
+  if (*room >= wanted) return TENON_OK;
+  void* grown = realloc(*memory, wanted * item);
+  if (!grown) return tn_fail_memory(wanted * item, "the arguments of a step");
+  *memory = grown;
+  *room = wanted;
+  return TENON_OK;
+}
+
+tenon_status tn_run_kernel(tenon_session* session, const struct tenon_kernel_step* k) {
+  const tenon_program* program = session->program;
+  const struct tn_tables* t = &program->tables;
+  size_t args = 0, params = 0;
+  for (uint32_t i = 0; i < k->instances.count; ++i) {
+    args += t->instances[k->instances.first + i].args.count;
+    params += t->instances[k->instances.first + i].params.count;
+  }
+  tenon_status status = grow((void**)&session->args, &session->args_room, args, sizeof(void*));
+  if (status == TENON_OK) status = grow((void**)&session->params, &session->params_room, params, sizeof(int64_t));
+  if (status == TENON_OK)
+    status = grow(&session->instances, &session->instances_room, k->instances.count, sizeof(struct instance));
+  struct work work = {.count = k->instances.count};
+  if (status == TENON_OK) status = reserve_scratch(session, k->scratch, &work);
+  if (status != TENON_OK) return status;
+  struct instance* instances = session->instances;
+  void** arg = session->args;
+  int64_t* param = session->params;
+  for (uint32_t i = 0; i < k->instances.count; ++i) {
+    const struct tenon_instance* n = &t->instances[k->instances.first + i];
+    instances[i].buffers = arg;
+    instances[i].params = param;
+    for (uint32_t a = 0; a < n->args.count; ++a)
+      if ((status = tn_pointer_of(session, t->refs[n->args.first + a] & ~TENON_WRITTEN, arg++)) != TENON_OK)
+        return status;
+    for (uint32_t p = 0; p < n->params.count; ++p) {
+      tn_value value;
+      status = tn_value_of(session, t->refs[n->params.first + p], &value, "a parameter of a kernel");
+      if (status != TENON_OK) return status;
+      *param++ = value.i;
+    }
+    if ((status = split(session, n->extent, n->grain, &instances[i], &work.chunks)) != TENON_OK) return status;
+  }
+  if (work.chunks == 0) return TENON_OK;
+  work.instances = instances;
+  memcpy(&work.kernel, &program->functions[k->function], sizeof work.kernel);
+  int code = run_work(session, &work);
+  return code ? function_failed(session, code, k->function, k->guards) : TENON_OK;
+}
+
+struct call_context {
+  tenon_session* session;
+  const struct tenon_call_step* step;
+  tenon_tensor* results;
+};
+
+static int allocate_result(const struct tenon_host_call* call, uint32_t result, int32_t rank, const int64_t* sizes) {
+  const struct call_context* context = call->context;
+  tenon_session* session = context->session;
+  const struct tn_tables* t = &session->program->tables;
+  if (result >= context->step->results.count) return TENON_KERNEL_MEMORY;
+  uint32_t buffer = t->refs[context->step->results.first + result] & ~TENON_WRITTEN;
+  const struct tenon_buffer* b = &t->buffers[buffer];
+  uint64_t bytes;
+  if (!(b->flags & TENON_BUFFER_DYNAMIC) || rank != b->rank) return TENON_KERNEL_MEMORY;
+  tenon_tensor* tensor = &context->results[result];
+  tensor->dtype = b->dtype;
+  tensor->rank = rank;
+  memcpy(tensor->sizes, sizes, (size_t)rank * sizeof *sizes);
+  if (!tn_contiguous_strides(rank, tensor->sizes, tensor->strides) ||
+      !tn_extent(rank, tensor->sizes, tensor->strides, tenon_dtype_size(b->dtype), &bytes))
+    return TENON_KERNEL_MEMORY;
+  if (b->role == TENON_ROLE_OUTPUT) {
+    if (tn_make_output(session, b->slot, tensor) != TENON_OK) return TENON_KERNEL_MEMORY;
+    tensor->data = session->outputs[b->slot].data;
+  } else {
+    if (tn_block_reserve(session, &session->dynamic_blocks[buffer], bytes, "a result") != TENON_OK)
+      return TENON_KERNEL_MEMORY;
+    tensor->data = session->dynamic_blocks[buffer].memory;
+    session->pointers[buffer] = tensor->data;
+    session->extents[buffer] = bytes;
+  }
+  session->dynamic[buffer] = *tensor;
+  return 0;
+}
+
+tenon_status tn_run_call(tenon_session* session, const struct tenon_call_step* c) {
+  const tenon_program* program = session->program;
+  const struct tn_tables* t = &program->tables;
+  tenon_tensor* inputs = session->call_tensors;
+  tenon_tensor* results = inputs + c->inputs.count;
+  tenon_status status = grow((void**)&session->params, &session->params_room, c->params.count, sizeof(int64_t));
+  for (uint32_t i = 0; i < c->inputs.count && status == TENON_OK; ++i)
+    status = tn_tensor_of(session, t->refs[c->inputs.first + i] & ~TENON_WRITTEN, &inputs[i]);
+  for (uint32_t i = 0; i < c->results.count && status == TENON_OK; ++i) {
+    uint32_t buffer = t->refs[c->results.first + i] & ~TENON_WRITTEN;
+    if (t->buffers[buffer].flags & TENON_BUFFER_DYNAMIC) {
+      memset(&results[i], 0, sizeof results[i]);
+      results[i].dtype = t->buffers[buffer].dtype;
+      results[i].rank = t->buffers[buffer].rank;
+    } else {
+      status = tn_tensor_of(session, buffer, &results[i]);
+    }
+  }
+  for (uint32_t i = 0; i < c->params.count && status == TENON_OK; ++i) {
+    tn_value value = {.i = 0};
+    status = tn_value_of(session, t->refs[c->params.first + i], &value, "a parameter of a call");
+    session->params[i] = value.i;
+  }
+  struct work work = {.count = 1};
+  struct instance whole = {.extent = 1, .grain = 1};
+  if (status == TENON_OK) status = reserve_scratch(session, c->scratch, &work);
+  if (status == TENON_OK) {
+    if (c->extent != TENON_NONE) status = split(session, c->extent, c->grain, &whole, &work.chunks);
+    else work.chunks = 1;
+  }
+  if (status != TENON_OK) return status;
+  struct call_context context = {session, c, results};
+  struct tenon_host_call call = {.inputs = inputs,
+                                 .results = results,
+                                 .params = session->params,
+                                 .counts = session->counts,
+                                 .input_count = c->inputs.count,
+                                 .result_count = c->results.count,
+                                 .param_count = c->params.count,
+                                 .context = &context,
+                                 .allocate = allocate_result};
+  memset(session->counts, 0, sizeof session->counts);
+  work.instances = &whole;
+  work.call = &call;
+  memcpy(&work.host, &program->functions[c->function], sizeof work.host);
+  int code = work.chunks ? run_work(session, &work) : 0;
+  if (code) return function_failed(session, code, c->function, c->guards);
+  for (uint32_t i = 0; i < c->results.count; ++i)
+    if (!results[i].data && (t->buffers[t->refs[c->results.first + i] & ~TENON_WRITTEN].flags & TENON_BUFFER_DYNAMIC))
+      return tn_fail(TENON_CHECK_FAILED, "%s allocated no memory for its result %u",
+                     tn_string(t, t->functions[c->function].name), i);
+  return TENON_OK;
+}
