@@ -124,12 +124,13 @@ class Writer {
     if (element == Element::bf16) return text("float_to_bfloat(", value, ')');
     return text('(', c_type(element), ")(", value, ')');
   }
-  static std::string combined(Combine how, const std::string& a, const std::string& b) {
+  static std::string combined(Combine how, Type type, const std::string& a, const std::string& b) {
+    std::string or_nan = is_float(type) ? text(" || ", b, " != ", b) : "";
     switch (how) {
       case Combine::add: return text(a, " + ", b);
       case Combine::mul: return text(a, " * ", b);
-      case Combine::min: return text(b, " < ", a, " || ", b, " != ", b, " ? ", b, " : ", a);
-      case Combine::max: return text(b, " > ", a, " || ", b, " != ", b, " ? ", b, " : ", a);
+      case Combine::min: return text(b, " < ", a, or_nan, " ? ", b, " : ", a);
+      case Combine::max: return text(b, " > ", a, or_nan, " ? ", b, " : ", a);
       case Combine::all: return text(a, " & ", b);
       case Combine::any: return text(a, " | ", b);
       case Combine::argmin:
@@ -234,7 +235,7 @@ class Writer {
         if (i.guarded) out_ += text(indent, "if (", arg(i, extra + 1), ") {\n");
         if (i.op == Op::update) {
           out_ += text(indent, "{ ", c_type(computed_in(element)), " old = ", loaded(element, to), "; ", to, " = ",
-                       stored(element, combined(i.combine, "old", value)), "; }\n");
+                       stored(element, combined(i.combine, computed_in(element), "old", value)), "; }\n");
         } else out_ += text(indent, to, " = ", stored(element, value), ";\n");
         if (i.guarded) out_ += indent + "}\n";
       } else out_ += text(indent, "const ", c_type(type(i.result)), ' ', v(i.result), " = ", expression(i), ";\n");
@@ -307,7 +308,7 @@ class Writer {
                                      " != ", other, " ? ", there, " < ", at, " : ", other, " != ", other, ") : ", own,
                                      " == ", other, " ? ", there, " < ", at, " : ", better);
         out_ += text(indent, "    if (", displaces, ") { ", own, " = ", other, "; ", at, " = ", there, "; }\n");
-      } else out_ += text(indent, "    ", own, " = ", combined(c.combine, own, other), ";\n");
+      } else out_ += text(indent, "    ", own, " = ", combined(c.combine, type(c.argument), own, other), ";\n");
       out_ += indent + "  }\n";
     }
     for (const Carry& c : l.carried)
