@@ -61,6 +61,7 @@ NativeCode Emitter::run(std::span<const Kernel> kernels) {
   align(64);
   out.constants_at = getSize();
   write_pool();
+  align(64);
   ready();
   out.bytes.assign(getCode(), getCode() + getSize());
   return out;

@@ -20,7 +20,7 @@ class Verifier {
     }
     for (const Table& t : kernel_.tables)
       expect(t.type != Type::b1, "table of b1; a table holds integers or floats");
-    body(kernel_.body, false, false);
+    body(kernel_.body);
     for (size_t v = 0; v < seen_.size(); ++v) expect(seen_[v], "value ", v, " of ", kernel_.name, " has no definition");
   }
 
@@ -44,12 +44,12 @@ class Verifier {
     expect(!varying(v), who, ": value ", v, " must be uniform");
   }
 
-  void body(const std::vector<Instruction>& instructions, bool in_lanes, bool pure) {
+  void body(const std::vector<Instruction>& instructions) {
     std::vector<ValueId> scope;
     for (const Instruction& i : instructions) {
       for (ValueId v : i.args) use(v, name(i.op));
-      if (i.op == Op::loop) loop(i, in_lanes, pure, scope);
-      else instruction(i, in_lanes, pure, scope);
+      if (i.op == Op::loop) loop(i, false, false, scope);
+      else instruction(i, false, false, scope);
     }
     leave(scope);
   }
@@ -212,6 +212,8 @@ class Verifier {
              varying(i.result) ? "varying" : "uniform", ", its place says otherwise");
     } else {
       expect(m.written, who, " to ", m.name, ", which is not marked as written");
+      // Lanes and the iterations of an inner loop have no order between them that every machine keeps.
+      expect(i.op != Op::update || !nested_, "update in a loop inside lanes");
       if (i.op == Op::update) combinable(i.combine, type);
     }
   }
@@ -239,7 +241,8 @@ class Verifier {
     expect(varying(l.index) == l.lanes, "the index of a loop is varying exactly in a lanes loop");
     define(l.index, inner);
     for (const Carry& c : l.carried) define(c.argument, inner);
-    bool now_pure = pure || l.conditional;
+    bool now_pure = pure || l.conditional, outer_nested = nested_;
+    nested_ = in_lanes;
     std::vector<ValueId> scope;
     for (const Instruction& n : l.body) {
       for (ValueId v : n.args) use(v, name(n.op));
@@ -273,6 +276,7 @@ class Verifier {
     if (l.conditional && !varying(l.carried[0].argument))
       for (const Carry& c : l.carried)
         expect(!varying(c.argument), "a loop with a uniform condition carries uniform values only");
+    nested_ = outer_nested;
     leave(scope);
     leave(inner);
     for (const Carry& c : l.carried) define(c.result, outer);
@@ -280,6 +284,7 @@ class Verifier {
 
   const Kernel& kernel_;
   std::vector<char> visible_, seen_;
+  bool nested_ = false;  // in a loop inside a lanes loop
 };
 
 }  // namespace
