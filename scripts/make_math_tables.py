@@ -64,8 +64,24 @@ def pieces(name, f, width, degree, note):
             coefficients[1:2 * len(even):2] = even
         for d, c in enumerate(coefficients):
             rows[d].append(c)
+    print_rows(name, rows, note)
+
+
+def pieces_from(name, f, start, width, degree, note):
+    """Sixteen polynomials of u = v - start - k * width."""
+    rows = [[] for _ in range(degree + 1)]
+    h = mp.mpf(width) / 2
+    for k in range(16):
+        center = mp.mpf(start) + mp.mpf(width) * k
+        low = -h if center > h else -center + mp.mpf(10) ** -20  # f may end at 0
+        for d, c in enumerate(interpolate(lambda u: f(center + u), low, h, degree)):
+            rows[d].append(c)
+    print_rows(name, rows, note)
+
+
+def print_rows(name, rows, note):
     print(f"// {note}")
-    print(f"constexpr double {name}[{degree + 1}][16] = {{")
+    print(f"constexpr double {name}[{len(rows)}][16] = {{")
     for row in rows:
         line = "    {"
         for i, v in enumerate(row):
@@ -131,6 +147,12 @@ array("asin_f64", even_series(lambda z: (mp.asin(mp.sqrt(z)) / mp.sqrt(z) - 1) /
 pieces("erf_f32", mp.erf, "0.25390625", 7, "erf(x) around 65 k / 256")
 pieces("erf_f64", mp.erf, "0.3828125", 15, "erf(x) around 49 k / 128")
 pieces("tanh_f32", mp.tanh, "0.58203125", 8, "tanh(x) around 149 k / 256")
+
+scaled_erfc = lambda x: mp.exp(x * x) * mp.erfc(x)
+pieces_from("erfcx_near", scaled_erfc, "0.5", "0.1015625", 10, "e^(x^2) erfc(x) around 1/2 + 13 k / 128")
+pieces_from("erfcx_far", lambda z: scaled_erfc(1 / mp.sqrt(z)) / mp.sqrt(z) if z > mp.mpf(10) ** -6 else
+            (1 - z / 2 + 3 * z**2 / 4 - 15 * z**3 / 8 + 105 * z**4 / 16) / mp.sqrt(mp.pi),
+            "0", "0.0166015625", 10, "x e^(x^2) erfc(x) over 1 / x^2 around 17 k / 1024")
 
 # 2/pi in pieces of 26 bits, scaled by 2^200 so that none is denormal.
 bits = 26

@@ -75,8 +75,8 @@ class Writer {
       std::string from = memory.scratch ? text("((char*)args->scratch + ", memory.number, ")")
                                         : text("args->buffers[", memory.number, ']');
       const char* constant = memory.written ? "" : "const ";
-      out_ += text("  ", constant, c_type(memory.element), "* m", m, " = (", constant, c_type(memory.element), "*)", from,
-                   ";  /* ", memory.name, " */\n");
+      out_ += text("  ", constant, c_type(memory.element), "* m", m, " = (", constant, c_type(memory.element), "*)",
+                   from, ";  /* ", memory.name, " */\n");
       out_ += text("  (void)m", m, ";\n");
     }
     body(kernel_.body, 1);
@@ -262,7 +262,8 @@ class Writer {
   bool independent(const std::vector<Instruction>& instructions) const {
     return std::all_of(instructions.begin(), instructions.end(), [&](const Instruction& i) {
       if (i.op == Op::loop) return independent(kernel_.loops[i.loop].body);
-      return i.op != Op::update && !(i.op == Op::store && (i.access == Access::gathered || i.access == Access::strided));
+      return i.op != Op::update &&
+             !(i.op == Op::store && (i.access == Access::gathered || i.access == Access::strided));
     });
   }
 
@@ -273,7 +274,8 @@ class Writer {
     first_lane_ = v(l.lower);
     if (l.carried.empty()) {
       out_ += pragma;
-      out_ += text(indent, "for (i64 ", lane_, " = ", v(l.lower), "; ", lane_, " < ", v(l.upper), "; ++", lane_, ") {\n");
+      out_ +=
+          text(indent, "for (i64 ", lane_, " = ", v(l.lower), "; ", lane_, " < ", v(l.upper), "; ++", lane_, ") {\n");
       body(l.body, depth + 1);
       out_ += indent + "}\n";
       return;
@@ -283,10 +285,10 @@ class Writer {
       out_ += text(indent, c_type(type(c.argument)), " c", c.argument, '[', l.ways, "];\n");
       out_ += text(indent, "for (int w = 0; w < ", l.ways, "; ++w) c", c.argument, "[w] = ", v(c.init), ";\n");
     }
-    out_ += text(indent, "for (i64 ", start, " = ", v(l.lower), "; ", start, " < ", v(l.upper), "; ", start, " += ", l.ways,
-                 ") {\n");
-    out_ += text(indent, "  const i64 count = ", v(l.upper), " - ", start, " < ", l.ways, " ? ", v(l.upper), " - ", start,
-                 " : ", l.ways, ";\n");
+    out_ += text(indent, "for (i64 ", start, " = ", v(l.lower), "; ", start, " < ", v(l.upper), "; ", start,
+                 " += ", l.ways, ") {\n");
+    out_ += text(indent, "  const i64 count = ", v(l.upper), " - ", start, " < ", l.ways, " ? ", v(l.upper), " - ",
+                 start, " : ", l.ways, ";\n");
     out_ += pragma;
     out_ += text(indent, "  for (i64 way = 0; way < count; ++way) {\n");
     out_ += text(indent, "    const i64 ", lane_, " = ", start, " + way;\n");
@@ -302,11 +304,12 @@ class Writer {
                    "  for (int w = 0; w < half; ++w) {\n");
       std::string own = text('c', c.argument, "[w]"), other = text('c', c.argument, "[w + half]");
       if (c.combine == Combine::argmin || c.combine == Combine::argmax) {
-        std::string at = text('c', l.carried[k + 1].argument, "[w]"), there = text('c', l.carried[k + 1].argument, "[w + half]");
+        std::string at = text('c', l.carried[k + 1].argument, "[w]"),
+                    there = text('c', l.carried[k + 1].argument, "[w + half]");
         std::string better = text(other, c.combine == Combine::argmin ? " < " : " > ", own);
-        std::string displaces = text(own, " != ", own, " || ", other, " != ", other, " ? (", own, " != ", own, " && ", other,
-                                     " != ", other, " ? ", there, " < ", at, " : ", other, " != ", other, ") : ", own,
-                                     " == ", other, " ? ", there, " < ", at, " : ", better);
+        std::string displaces = text(own, " != ", own, " || ", other, " != ", other, " ? (", own, " != ", own, " && ",
+                                     other, " != ", other, " ? ", there, " < ", at, " : ", other, " != ", other,
+                                     ") : ", own, " == ", other, " ? ", there, " < ", at, " : ", better);
         out_ += text(indent, "    if (", displaces, ") { ", own, " = ", other, "; ", at, " = ", there, "; }\n");
       } else out_ += text(indent, "    ", own, " = ", combined(c.combine, type(c.argument), own, other), ";\n");
       out_ += indent + "  }\n";

@@ -13,6 +13,7 @@ namespace tenon::compile {
 std::string emit_c(std::span<const Kernel> kernels);
 
 /// What the text must be compiled with, for gcc and clang.
-constexpr const char* c_flags = "-O3 -std=gnu11 -ffp-contract=off -fwrapv -fno-math-errno -fno-strict-aliasing -fno-trapping-math";
+constexpr const char* c_flags =
+    "-O3 -std=gnu11 -ffp-contract=off -fwrapv -fno-math-errno -fno-strict-aliasing -fno-trapping-math";
 
 }  // namespace tenon::compile

@@ -154,7 +154,8 @@ Bits converted(From x) {
 float half_to_float(uint16_t h) {
   uint32_t sign = static_cast<uint32_t>(h & 0x8000) << 16, rest = h & 0x7fff;
   if (rest >= 0x7c00) return std::bit_cast<float>(sign | 0x7f800000u | (rest & 0x3ff) << 13);
-  float magnitude = rest < 0x400 ? static_cast<float>(rest) * 0x1p-24f : std::bit_cast<float>((rest << 13) + 0x38000000u);
+  float magnitude =
+      rest < 0x400 ? static_cast<float>(rest) * 0x1p-24f : std::bit_cast<float>((rest << 13) + 0x38000000u);
   return sign ? -magnitude : magnitude;
 }
 uint16_t float_to_half(float x) {
@@ -219,8 +220,7 @@ Bits evaluate(const Instruction& instruction, Type result, Type operand, std::sp
     case Op::ceil:
     case Op::trunc:
     case Op::round_even:
-    case Op::bit_not:
-      return with_type(operand, [&](auto t) -> Bits { return unary(op, get<decltype(t)>(args[0])); });
+    case Op::bit_not: return with_type(operand, [&](auto t) -> Bits { return unary(op, get<decltype(t)>(args[0])); });
     case Op::scale:
       if (result == Type::f32) return put(scaled(get<float>(args[0]), get<float>(args[1])));
       return put(scaled(get<double>(args[0]), get<double>(args[1])));
@@ -232,13 +232,13 @@ Bits evaluate(const Instruction& instruction, Type result, Type operand, std::sp
     case Op::le:
     case Op::gt:
     case Op::ge:
-      return with_type(operand, [&](auto t) -> Bits {
-        return compare(op, get<decltype(t)>(args[0]), get<decltype(t)>(args[1]));
-      });
+      return with_type(
+          operand, [&](auto t) -> Bits { return compare(op, get<decltype(t)>(args[0]), get<decltype(t)>(args[1])); });
     case Op::select: return args[0] ? args[1] : args[2];
     case Op::convert:
       return with_type(operand, [&](auto from) {
-        return with_type(result, [&](auto to) -> Bits { return converted<decltype(to)>(get<decltype(from)>(args[0])); });
+        return with_type(result,
+                         [&](auto to) -> Bits { return converted<decltype(to)>(get<decltype(from)>(args[0])); });
       });
     case Op::round_to:
       if (instruction.element == Element::f16) return put(half_to_float(float_to_half(get<float>(args[0]))));

@@ -14,7 +14,8 @@ class Interpreter {
     for (const Memory& m : kernel.memory) {
       if (m.scratch) {
         uint64_t bytes = m.count * static_cast<uint64_t>(bytes_of(m.element));
-        expect(m.number + bytes <= scratch.bytes, "scratch ", m.name, " ends beyond the ", scratch.bytes, " bytes given");
+        expect(m.number + bytes <= scratch.bytes, "scratch ", m.name, " ends beyond the ", scratch.bytes,
+               " bytes given");
         memory_.push_back({static_cast<std::byte*>(scratch.data) + m.number, bytes});
       } else {
         expect(m.number < buffers.size(), "kernel ", kernel.name, " has no buffer ", m.number);
@@ -42,7 +43,7 @@ class Interpreter {
     }
     const Memory& m = kernel_.memory[i.memory];
     int64_t size = bytes_of(m.element);
-    expect(place >= 0 && static_cast<uint64_t>((place + 1) * size) <= memory_[i.memory].bytes, name(i.op), " of ",
+    expect(static_cast<uint64_t>(place) < memory_[i.memory].bytes / static_cast<uint64_t>(size), name(i.op), " of ",
            m.name, "[", place, "], which has ", memory_[i.memory].bytes, " bytes");
     return static_cast<std::byte*>(memory_[i.memory].data) + place * size;
   }
@@ -53,8 +54,8 @@ class Interpreter {
 
   void instruction(const Instruction& i) {
     size_t extra = i.access == Access::strided || i.access == Access::gathered ? 2 : 1;
-    Element element = i.op == Op::load || i.op == Op::store || i.op == Op::update ? kernel_.memory[i.memory].element
-                                                                                   : Element::f32;
+    Element element =
+        i.op == Op::load || i.op == Op::store || i.op == Op::update ? kernel_.memory[i.memory].element : Element::f32;
     switch (i.op) {
       case Op::constant: values_[i.result] = i.bits; return;
       case Op::param:
@@ -66,14 +67,16 @@ class Interpreter {
       case Op::position: values_[i.result] = static_cast<uint32_t>(lane_ - first_lane_); return;
       case Op::pick: values_[i.result] = kernel_.tables[i.bits].bits[values_[i.args[0]] & 15]; return;
       case Op::load:
-        values_[i.result] = !i.guarded || values_[i.args[extra]] ? load_element(element, at(i)) : values_[i.args[extra + 1]];
+        values_[i.result] =
+            !i.guarded || values_[i.args[extra]] ? load_element(element, at(i)) : values_[i.args[extra + 1]];
         return;
       case Op::store:
         if (!i.guarded || values_[i.args[extra + 1]]) store_element(element, values_[i.args[extra]], at(i));
         return;
       case Op::update:
         if (!i.guarded || values_[i.args[extra + 1]])
-          store_element(element, combine(i.combine, computed_in(element), load_element(element, at(i)), values_[i.args[extra]]),
+          store_element(element,
+                        combine(i.combine, computed_in(element), load_element(element, at(i)), values_[i.args[extra]]),
                         at(i));
         return;
       case Op::fault:

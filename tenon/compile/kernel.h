@@ -100,19 +100,19 @@ struct Instruction {
   Op op = Op::constant;
   ValueId result = no_value;
   SmallVector<ValueId, 6> args;
-  uint64_t bits = 0;  // constant, param, fault (status bits), pick (which table)
-  Element element = Element::f32;     // round_to
-  Access access = Access::uniform;    // load, store, update
-  Combine combine = Combine::add;     // update
-  bool guarded = false;               // load, store, update
+  uint64_t bits = 0;                // constant, param, fault (status bits), pick (which table)
+  Element element = Element::f32;   // round_to
+  Access access = Access::uniform;  // load, store, update
+  Combine combine = Combine::add;   // update
+  bool guarded = false;             // load, store, update
   uint32_t memory = 0, loop = 0;
 };
 
 struct Carry {
-  ValueId init = no_value;      // before the loop
-  ValueId argument = no_value;  // in the body
-  ValueId next = no_value;      // what the body hands on
-  ValueId result = no_value;    // after the loop
+  ValueId init = no_value;         // before the loop
+  ValueId argument = no_value;     // in the body
+  ValueId next = no_value;         // what the body hands on
+  ValueId result = no_value;       // after the loop
   Combine combine = Combine::add;  // lanes
 };
 

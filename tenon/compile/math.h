@@ -1,5 +1,5 @@
-// Functions written once in Kernel IR, for f32 and f64: both emitters, and so every machine, give the same bits. At most
-// 2 ulp where nothing else is said; NaN, infinities, zeros and denormals as PyTorch has them.
+// Functions written once in Kernel IR, for f32 and f64: both emitters, and so every machine, give the same bits. At
+// most 2 ulp where nothing else is said; NaN, infinities, zeros and denormals as PyTorch has them.
 #pragma once
 #include "tenon/compile/builder.h"
 
@@ -13,6 +13,10 @@ Val tanh(Val x);
 Val sinh(Val x);
 Val cosh(Val x);
 Val erf(Val x);
+Val erfc(Val x);       // 4 ulp in f64
+Val erfinv(Val x);     // 4 ulp in f64
+Val lgamma(Val x);     // to 1e-14 of 1 + |lgamma(x)| in f64
+Val digamma(Val x);    // the same
 Val gelu(Val x);       // x Phi(x)
 Val gelu_tanh(Val x);  // its approximation by tanh
 Val silu(Val x);

@@ -1,12 +1,16 @@
 // exp and what is made of it, and erf.
+#include <limits>
+
 #include "tenon/compile/math_parts.h"
 #include "tenon/compile/math_tables.h"
 
 namespace tenon::compile {
 
-/// e^x = 2^n (1 + m) with |m| < 0.42.
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// e^x = 2^n (1 + r + p r^2) with |r| < 0.35.
 struct Exponential {
-  Val m, n;
+  Val r, p, n;
 };
 static Exponential exponential(Val x) {
   bool single = x.type() == Type::f32;
@@ -15,12 +19,25 @@ static Exponential exponential(Val x) {
   const double* ln2 = single ? tables::ln2_parts_f32 : tables::ln2_parts;
   Val r = fma(n, -ln2[1], fma(n, -ln2[0], x));
   Val p = single ? horner(tables::exp_f32, r) : horner(tables::exp_f64, r);
-  return {fma(p, r * r, r), n};
+  return {r, p, n};
 }
+static Val mantissa(const Exponential& e) { return 1.0 + fma(e.p, e.r * e.r, e.r); }
 
 Val exp(Val x) {
   Exponential e = exponential(x);
-  return scale(1.0 + e.m, e.n);
+  return scale(mantissa(e), e.n);
+}
+
+// Half an ulp and little more, for what rounds twice more.
+static Val exp_sharp(Val x) {
+  bool single = x.type() == Type::f32;
+  x = single ? clamp(x, -104, 89) : clamp(x, -746, 711);
+  Val n = round_even(x * tables::log2_e[0]);
+  const double* ln2 = single ? tables::ln2_parts_f32 : tables::ln2_parts;
+  Val first = fma(n, -ln2[0], x), r = fma(n, -ln2[1], first), r_lo = fma(n, -ln2[1], first - r);
+  Double sum = fast_sum(x.builder->constant(x.type(), 1), r);
+  Val p = single ? horner(tables::expm1_f32, r) : horner(tables::exp_f64, r);
+  return scale(sum.hi + fma(p, r * r, sum.lo + r_lo), n);
 }
 
 Val exp_of_sum(Double x) {
@@ -52,7 +69,12 @@ Val expm1(Val x) {
   return select(x == 0.0, x, result + result);
 }
 
-Val sigmoid(Val x) { return 1.0 / (1.0 + exp(-x)); }
+// The sum's error is taken back; where e^-x has no number PyTorch gives 0.
+Val sigmoid(Val x) {
+  Double sum = exact_sum(x.builder->constant(x.type(), 1), exp_sharp(-x));
+  Val q = 1.0 / sum.hi;
+  return select(sum.hi < infinity, fma(-q * sum.lo, q, q), q);
+}
 Val silu(Val x) { return x / (1.0 + exp(-x)); }
 
 Val tanh(Val x) {
@@ -71,13 +93,13 @@ Val sinh(Val x) {
   Val a = abs(x);
   Val t = expm1(binary(Op::min, 40.0, a));
   Exponential e = exponential(a);
-  Val half = scale(1.0 + e.m, e.n - 1.0);
+  Val half = scale(mantissa(e), e.n - 1.0);
   return copysign(select(a < 22.0, 0.5 * (t + t / (t + 1.0)), half), x);
 }
 Val cosh(Val x) {
   if (x.type() == Type::f32) return in_f64(cosh, x);
   Exponential e = exponential(abs(x));
-  Val half = scale(1.0 + e.m, e.n - 1.0);
+  Val half = scale(mantissa(e), e.n - 1.0);
   return half + 0.25 / half;
 }
 

@@ -165,7 +165,7 @@ Val pow(Val x, Val y) {
   Double p = exact_product(c, l.hi);
   p.lo = fma(c, l.lo, p.lo);
   p.lo = select(abs(p.hi) < 800.0, p.lo, 0.0);
-  if (single) p = {c * l.hi, x.builder->constant(Type::f64, 0)};
+  if (single) p = {c * (l.hi + l.lo), x.builder->constant(Type::f64, 0)};
   p.hi = clamp(p.hi, -800, 800);
   Val result = exp_of_sum(p);
   Val up = y > 0.0;

@@ -40,9 +40,7 @@ inline Double exact_product(Val a, Val b) {
   return {hi, fma(a, b, -hi)};
 }
 /// The clamped value, or NaN: min and max give their second operand then.
-inline Val clamp(Val x, double low, double high) {
-  return binary(Op::max, low, binary(Op::min, high, x));
-}
+inline Val clamp(Val x, double low, double high) { return binary(Op::max, low, binary(Op::min, high, x)); }
 inline Val scale(Val x, Val n) { return binary(Op::scale, x, n); }
 inline Type bits_type(Type t) { return t == Type::f32 ? Type::i32 : Type::i64; }
 inline Val in_f64(Val (*f)(Val), Val x) { return convert(f(convert(x, Type::f64)), Type::f32); }

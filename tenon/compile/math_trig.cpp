@@ -1,5 +1,5 @@
-// sin, cos, tan and their inverses. An argument loses its multiples of pi / 2 by subtraction up to a bound, beyond it by
-// multiplying with as many bits of 2 / pi as matter: a loop that is left at once where no lane needs it.
+// sin, cos, tan and their inverses. An argument loses its multiples of pi / 2 by subtraction up to a bound, beyond it
+// by multiplying with as many bits of 2 / pi as matter: a loop that is left at once where no lane needs it.
 #include <limits>
 
 #include "tenon/compile/math_parts.h"
@@ -159,8 +159,7 @@ Val acos(Val x) {
 }
 
 Val atan2(Val y, Val x) {
-  if (y.type() == Type::f32)
-    return convert(atan2(convert(y, Type::f64), convert(x, Type::f64)), Type::f32);
+  if (y.type() == Type::f32) return convert(atan2(convert(y, Type::f64), convert(x, Type::f64)), Type::f32);
   Val a = abs(y), c = abs(x);
   Val both = (a == infinity) & (c == infinity);
   Val q = select(both, 1.0, a / c);

@@ -26,9 +26,7 @@ uint8_t* PlainAllocator::alloc(size_t size) {
 }
 void PlainAllocator::free(uint8_t* p) { std::free(p); }
 
-Emitter::Emitter(Isa isa) : CodeGenerator(16384, Xbyak::AutoGrow, &allocator), isa_(isa) {
-  setDefaultJmpNEAR(true);
-}
+Emitter::Emitter(Isa isa) : CodeGenerator(16384, Xbyak::AutoGrow, &allocator), isa_(isa) { setDefaultJmpNEAR(true); }
 
 // Where a loop hands one carried value on as another, a copy in between makes the order of moves unimportant.
 static void separate_carries(Kernel& k) {
@@ -92,7 +90,7 @@ void Emitter::kernel(const Kernel& k) {
   mov(ptr[rsp + args_at], rdi);
   mov(dword[rsp + status_at], 0);
   mov(rcx, rdi);
-  mov(ptr[rsp + area_at[0]], rsi);      // lo and hi, until their instructions ask
+  mov(ptr[rsp + area_at[0]], rsi);  // lo and hi, until their instructions ask
   mov(ptr[rsp + area_at[0] + 8], rdx);
   // lo and hi come first, before anything uses the areas.
   for (const Instruction& i : k.body)
@@ -378,7 +376,8 @@ void Emitter::lanes_block(uint32_t loop, int copy, bool tail) {
         }
         continue;
       }
-      int bytes = bytes_of_value(c.argument), width = type(c.argument) == Type::b1 ? mask_width() : width_of(type(c.argument));
+      int bytes = bytes_of_value(c.argument),
+          width = type(c.argument) == Type::b1 ? mask_width() : width_of(type(c.argument));
       for (int p = 0; p < parts(c.argument); ++p) {
         Xmm now = get(c.argument, p, 0, bytes);
         Address saved = ptr[rsp + (at + p * vector_bytes())];

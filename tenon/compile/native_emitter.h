@@ -1,5 +1,6 @@
-// Turns planned kernels into instructions. Split by subject: native_emitter.cpp (frame, loops, operands),
-// native_uniform.cpp, native_varying.cpp, native_convert.cpp, native_memory.cpp, native_reduce.cpp.
+// Turns planned kernels into instructions. Split by subject: native_emitter.cpp (frame and loops), native_operands.cpp,
+// native_uniform.cpp, native_varying.cpp, native_mask.cpp, native_convert.cpp, native_memory.cpp, native_update.cpp,
+// native_reduce.cpp.
 //
 // Uniform integers live in general registers, uniform floats in vector registers with every lane equal, varying values
 // in vector registers (64-bit ones in two where the loop has as many lanes as 32-bit values fit), varying booleans in
@@ -21,8 +22,8 @@ namespace tenon::compile::native {
 
 using Xbyak::Address;
 using Xbyak::Label;
-using Xbyak::Opmask;
 using Xbyak::Operand;
+using Xbyak::Opmask;
 using Xbyak::Reg64;
 using Xbyak::Xmm;
 
@@ -135,10 +136,10 @@ class Emitter : private AllocatorHolder, public Xbyak::CodeGenerator {
   Source constant(uint64_t bits, int width, int scratch, int bytes, bool may_broadcast);
   void write_pool();
 
-  void uniform(const Instruction& i);          // native_uniform.cpp
+  void uniform(const Instruction& i);  // native_uniform.cpp
   void uniform_float(const Instruction& i);
-  void divide(int width, bool remainder);      // rax by rsi, to rax
-  void varying_value(const Instruction& i);    // native_varying.cpp
+  void divide(int width, bool remainder);    // rax by rsi, to rax
+  void varying_value(const Instruction& i);  // native_varying.cpp
   void vector_float(Op op, Type type, const Xmm& to, const Xmm& a, const Operand& b);
   void vector_integer(Op op, Type type, const Xmm& to, const Xmm& a, const Source& b, int bytes);
   void vector_fma(Type type, ValueId result, int part, int bytes, const SmallVector<ValueId, 6>& args);
@@ -151,7 +152,7 @@ class Emitter : private AllocatorHolder, public Xbyak::CodeGenerator {
   void lanewise_divide(const Instruction& i);
   void bitwise(Op op, int width, const Xmm& to, const Xmm& a, const Operand& b);
   void round_bfloat(const Xmm& to, const Xmm& x, int bytes);  // bits in the upper half; scratch 1 and 2
-  void convert_lanes(const Instruction& i);    // native_convert.cpp
+  void convert_lanes(const Instruction& i);                   // native_convert.cpp
   void from_mask(ValueId v, Type to, int part, const Xmm& target, int bytes);
   void convert_by_lane(const Instruction& i);
   Xmm half(ValueId v, int part, int scratch);
@@ -168,9 +169,9 @@ class Emitter : private AllocatorHolder, public Xbyak::CodeGenerator {
     bool indexed;
     int scale, offset;
   };
-  Where lanes_address(const Instruction& i);   // of a uniform or contiguous access; uses rcx, rsi
+  Where lanes_address(const Instruction& i);  // of a uniform or contiguous access; uses rcx, rsi
   Address at(const Where& w, int more_bytes);
-  void lane_address(const Instruction& i);     // to rax, of the lane in rcx; uses rsi
+  void lane_address(const Instruction& i);  // to rax, of the lane in rcx; uses rsi
   using Places = std::function<Address(int more_bytes)>;
   void load_lanes_from(ValueId v, Element element, const Places& at, const Opmask* mask, const Xmm* mask_lanes);
   void store_lanes_to(ValueId v, Element element, const Places& at, const Opmask* mask, const Xmm* mask_lanes);
@@ -192,9 +193,9 @@ class Emitter : private AllocatorHolder, public Xbyak::CodeGenerator {
   Isa isa_;
   const Kernel* kernel_ = nullptr;
   Plan plan_;
-  LanesShape shape_;           // of the lanes loop that is open
+  LanesShape shape_;  // of the lanes loop that is open
   uint32_t lanes_loop_ = no_loop;
-  int copy_ = 0;               // which of its copies is being written
+  int copy_ = 0;  // which of its copies is being written
   bool tail_ = false;
   std::map<std::pair<uint64_t, int>, Label> constants_;
   std::map<std::vector<uint8_t>, Label> blobs_;

@@ -25,7 +25,8 @@ Source Emitter::source(ValueId v, int part, int scratch, int bytes, bool may_bro
   if (auto found = plan_.constants.find(v); found != plan_.constants.end())
     return constant(found->second, width_of(type(v)), scratch, bytes, may_broadcast);
   if (!varying(v) && is_int(type(v))) {
-    if (auto found = plan_.broadcast_of.find({lanes_loop_, v}); lanes_loop_ != no_loop && found != plan_.broadcast_of.end()) {
+    if (auto found = plan_.broadcast_of.find({lanes_loop_, v});
+        lanes_loop_ != no_loop && found != plan_.broadcast_of.end()) {
       const Node& n = plan_.nodes[static_cast<size_t>(found->second)];
       if (n.spilled) return {reg(scratch, bytes), slot(n, 0)};
       return {reg(n.registers[0], bytes), {}};

@@ -110,9 +110,7 @@ class Planner {
       at += 2;
       if (i.op == Op::loop) {
         const Loop& l = kernel_.loops[i.loop];
-        for (ValueId v : {l.lower, l.upper}) {
-          use(v, i.loop, end_[i.loop], depth + 1);
-        }
+        for (ValueId v : {l.lower, l.upper}) { use(v, i.loop, end_[i.loop], depth + 1); }
         for (const Carry& c : l.carried) {
           use(c.init, loop, at, depth);
           use(c.next, i.loop, end_[i.loop], depth + 1);
@@ -352,9 +350,8 @@ class Planner {
       std::vector<Slot> slots;
       frame_ = (frame_ + unit - 1) / unit * unit;
       for (int n : order) {
-        auto fits = std::find_if(slots.begin(), slots.end(), [&](const Slot& s) {
-          return s.units == node(n).count && s.until < node(n).start;
-        });
+        auto fits = std::find_if(slots.begin(), slots.end(),
+                                 [&](const Slot& s) { return s.units == node(n).count && s.until < node(n).start; });
         if (fits == slots.end()) {
           fits = slots.insert(slots.end(), Slot{frame_, node(n).count, 0});
           frame_ += unit * node(n).count;

@@ -9,9 +9,9 @@ namespace tenon::compile::native {
 
 enum class Bank : uint8_t { none, general, vector, mask };
 
-constexpr int first_vector = 4;                                // 0 to 3 are scratch
+constexpr int first_vector = 4;                                            // 0 to 3 are scratch
 constexpr int general_registers[] = {3, 7, 8, 9, 10, 11, 12, 13, 14, 15};  // rbx, rdi, r8 to r15
-constexpr int mask_registers[] = {3, 4, 5, 6};                 // 1 and 2 are scratch, 7 is the tail
+constexpr int mask_registers[] = {3, 4, 5, 6};                             // 1 and 2 are scratch, 7 is the tail
 
 /// A thing with a place: a value, the carried value of a loop with what follows it, a counter, a pointer, a broadcast.
 struct Node {
@@ -33,16 +33,16 @@ struct LanesShape {
 
 struct Plan {
   std::vector<Node> nodes;
-  std::vector<int> node_of;             // value -> node; -1: a constant, or never used
-  std::vector<int> counter_of;          // loop -> node of its counter
-  std::vector<int> pointer_of;          // memory -> node
+  std::vector<int> node_of;                                  // value -> node; -1: a constant, or never used
+  std::vector<int> counter_of;                               // loop -> node of its counter
+  std::vector<int> pointer_of;                               // memory -> node
   std::map<std::pair<uint32_t, ValueId>, int> broadcast_of;  // (lanes loop, uniform integer) -> node
-  std::vector<LanesShape> shapes;       // per loop; of a loop inside lanes, that of the lanes loop
-  std::vector<uint32_t> lanes_loop_of;  // per value: the lanes loop it is defined in, or ~0
+  std::vector<LanesShape> shapes;                            // per loop; of a loop inside lanes, that of the lanes loop
+  std::vector<uint32_t> lanes_loop_of;                       // per value: the lanes loop it is defined in, or ~0
   std::vector<std::vector<char>> coalesced;  // per loop and carry: what the body hands on is made in place
   std::map<ValueId, uint64_t> constants;
-  std::vector<char> index_used;         // per lanes loop: its variable as a value
-  int frame = 0;                        // bytes of slots, after the fixed ones
+  std::vector<char> index_used;  // per lanes loop: its variable as a value
+  int frame = 0;                 // bytes of slots, after the fixed ones
 };
 
 constexpr uint32_t no_loop = ~0u;

@@ -199,7 +199,12 @@ void Emitter::uniform_float(const Instruction& i) {
     case Op::le:
     case Op::gt:
     case Op::ge: {
-      uint8_t predicate = i.op == Op::eq ? 0 : i.op == Op::ne ? 4 : i.op == Op::lt ? 17 : i.op == Op::le ? 18 : i.op == Op::gt ? 30 : 29;
+      uint8_t predicate = i.op == Op::eq   ? 0
+                          : i.op == Op::ne ? 4
+                          : i.op == Op::lt ? 17
+                          : i.op == Op::le ? 18
+                          : i.op == Op::gt ? 30
+                                           : 29;
       Xmm a = get(i.args[0], 0, 0, 16), b = get(i.args[1], 0, 1, 16);
       if (v4()) {
         if (operand == Type::f32) vcmpps(k1, a, b, predicate);

@@ -43,7 +43,9 @@ class Parser {
       std::string_view rest = lines_[line_++];
       while (!(rest = trim(rest)).empty()) {
         size_t n = 0;
-        auto in_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '%'; };
+        auto in_word = [](char c) {
+          return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '%';
+        };
         if (std::string_view("[]{},:=+*").find(rest[0]) != std::string_view::npos) n = 1;
         else
           while (n < rest.size() && (in_word(rest[n]) || rest[n] == '-' || (rest[n] == '+' && n && rest[n - 1] == 'e')))

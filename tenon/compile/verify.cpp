@@ -18,8 +18,7 @@ class Verifier {
       expect(!m.scratch || m.number % size == 0, "scratch ", m.name, " starts at byte ", m.number,
              ", no multiple of its element's ", size);
     }
-    for (const Table& t : kernel_.tables)
-      expect(t.type != Type::b1, "table of b1; a table holds integers or floats");
+    for (const Table& t : kernel_.tables) expect(t.type != Type::b1, "table of b1; a table holds integers or floats");
     body(kernel_.body);
     for (size_t v = 0; v < seen_.size(); ++v) expect(seen_[v], "value ", v, " of ", kernel_.name, " has no definition");
   }
@@ -40,9 +39,7 @@ class Verifier {
   void typed(ValueId v, Type type, std::string_view who) const {
     expect(value(v).type == type, who, ": expected ", name(type), ", got ", name(value(v).type), " in value ", v);
   }
-  void uniform(ValueId v, std::string_view who) const {
-    expect(!varying(v), who, ": value ", v, " must be uniform");
-  }
+  void uniform(ValueId v, std::string_view who) const { expect(!varying(v), who, ": value ", v, " must be uniform"); }
 
   void body(const std::vector<Instruction>& instructions) {
     std::vector<ValueId> scope;
@@ -131,8 +128,8 @@ class Verifier {
       case Op::bits: {
         operands(i, 1);
         Type from = value(i.args[0]).type;
-        expect(width_of(from) == width_of(result.type) && is_float(from) != is_float(result.type) &&
-                   from != Type::b1 && result.type != Type::b1,
+        expect(width_of(from) == width_of(result.type) && is_float(from) != is_float(result.type) && from != Type::b1 &&
+                   result.type != Type::b1,
                "bits: ", name(from), " has not the width of ", name(result.type), ", or is of its kind");
         break;
       }
@@ -176,8 +173,8 @@ class Verifier {
       case Op::fault:
       case Op::loop: unreachable();
     }
-    expect(result.varying == expected, who, ": value ", i.result, " is marked ",
-           result.varying ? "varying" : "uniform", ", its operands say otherwise");
+    expect(result.varying == expected, who, ": value ", i.result, " is marked ", result.varying ? "varying" : "uniform",
+           ", its operands say otherwise");
     define(i.result, scope);
   }
 
@@ -258,7 +255,8 @@ class Verifier {
         uniform(c.init, "carry into lanes");
         uniform(c.result, "result of lanes");
         expect(varying(c.argument), "what a lanes loop carries must be varying");
-        bool positions = k > 0 && (l.carried[k - 1].combine == Combine::argmin || l.carried[k - 1].combine == Combine::argmax);
+        bool positions =
+            k > 0 && (l.carried[k - 1].combine == Combine::argmin || l.carried[k - 1].combine == Combine::argmax);
         expect(positions == (c.combine == Combine::position), "argmin and argmax are followed by their position");
         if (c.combine == Combine::argmin || c.combine == Combine::argmax)
           expect(type != Type::b1 && k + 1 < l.carried.size(), name(c.combine), " needs a number and a position");

@@ -45,7 +45,8 @@ TEST(CText, does_what_the_interpreter_does) {
       made.push_back(random_kernel(f * per_file + i + 20000));
       kernels.push_back(made.back().kernel);
     }
-    void* library = build(folder, text("kernels", f), emit_c(kernels), f == 0 ? "" : "-O1");  // optimising all would take a minute
+    void* library =
+        build(folder, text("kernels", f), emit_c(kernels), f == 0 ? "" : "-O1");  // optimising all would take a minute
     ASSERT_NE(library, nullptr) << "file " << f;
     for (const RandomKernel& r : made) {
       auto function = reinterpret_cast<KernelFunction>(dlsym(library, r.kernel.name.c_str()));

@@ -72,13 +72,16 @@ TEST(GuardPages, no_access_leaves_its_buffer) {
             size_t stride = form == Form::strided ? 3 : 1, bytes = (n ? (n - 1) * stride + 1 : 0) * size;
             Guarded x(bytes, at_end), y(bytes, at_end);
             for (size_t i = 0; i < n; ++i)
-              store_element(element, bits_of_integer(computed_in(element), static_cast<int64_t>(i % 3)), x.data + i * stride * size);
+              store_element(element, bits_of_integer(computed_in(element), static_cast<int64_t>(i % 3)),
+                            x.data + i * stride * size);
             std::vector<Span> buffers = {{x.data, bytes}, {y.data, bytes}};
-            ASSERT_EQ(call(code.function(), kernel, buffers, {static_cast<int64_t>(stride)}, 0, static_cast<int64_t>(n)), 0);
+            ASSERT_EQ(
+                call(code.function(), kernel, buffers, {static_cast<int64_t>(stride)}, 0, static_cast<int64_t>(n)), 0);
             for (size_t i = 0; i < n; ++i) {
               Bits wanted = form == Form::guarded && i % 2 ? 0 : load_element(element, x.data + i * stride * size);
               ASSERT_EQ(load_element(element, y.data + i * stride * size), wanted)
-                  << name(element) << " form " << static_cast<int>(form) << " n " << n << " at " << i << " on " << name(isa);
+                  << name(element) << " form " << static_cast<int>(form) << " n " << n << " at " << i << " on "
+                  << name(isa);
             }
           }
       }

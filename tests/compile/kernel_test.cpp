@@ -53,7 +53,9 @@ TEST(KernelText, that_is_wrong_names_its_line) {
                        "expected 1 values after 'next', got 0"));
 }
 
-const std::string head = "kernel k\nmemory x: f32 = buffer 0\nmemory y: f32 = buffer 1 written\n%0: i64 = lo\n%1: i64 = hi\n%2: f32 = constant 1\n";
+const std::string head =
+    "kernel k\nmemory x: f32 = buffer 0\nmemory y: f32 = buffer 1 written\n%0: i64 = lo\n%1: i64 = hi\n%2: f32 = "
+    "constant 1\n";
 
 TEST(Verifier, wants_operands_of_one_type) {
   EXPECT_TRUE(contains(verify_error(head + "%3: f32 = add %2, %0\nend\n"), "expected f32, got i64"));
@@ -64,7 +66,8 @@ TEST(Verifier, knows_uniform_from_varying) {
   EXPECT_TRUE(contains(verify_error(head + "%3: varying f32 = neg %2\nend\n"), "marked varying"));
   EXPECT_TRUE(contains(verify_error(head + "lanes %3 = %0 to %1 ways 16 {\n%4: f32 = load x[%0 + lane]\n}\nend\n"),
                        "marked uniform"));
-  EXPECT_TRUE(contains(verify_error(head + "lanes %3 = %0 to %1 ways 16 {\nstore y[%3], %2\n}\nend\n"), "must be uniform"));
+  EXPECT_TRUE(
+      contains(verify_error(head + "lanes %3 = %0 to %1 ways 16 {\nstore y[%3], %2\n}\nend\n"), "must be uniform"));
 }
 TEST(Verifier, lets_no_value_out_of_its_loop) {
   EXPECT_TRUE(contains(verify_error(head + "for %3 = %0 to %1 {\n%4: f32 = load x[%3]\n}\nstore y[%0], %4\nend\n"),
@@ -80,11 +83,14 @@ TEST(Verifier, protects_memory_that_is_only_read) {
   EXPECT_TRUE(contains(verify_error(head + "store x[%0], %2\nend\n"), "not marked as written"));
 }
 TEST(Verifier, wants_updates_of_lanes_in_order) {
-  std::string text = head + "lanes %3 = %0 to %1 ways 16 {\nfor %4 = %0 to %1 {\nupdate add y[%0 + lane], %2\n}\n}\nend\n";
+  std::string text =
+      head + "lanes %3 = %0 to %1 ways 16 {\nfor %4 = %0 to %1 {\nupdate add y[%0 + lane], %2\n}\n}\nend\n";
   EXPECT_TRUE(contains(verify_error(text), "update")) << verify_error(text);
 }
 TEST(Verifier, wants_conditional_loops_pure) {
-  std::string text = head + "%3: b1 = constant true\nfor %4 = %0 to %1 while carry %5: b1 = %3 {\nstore y[%0], %2\nnext %5\n} gives %6: b1\nend\n";
+  std::string text = head +
+                     "%3: b1 = constant true\nfor %4 = %0 to %1 while carry %5: b1 = %3 {\nstore y[%0], %2\nnext %5\n} "
+                     "gives %6: b1\nend\n";
   EXPECT_TRUE(contains(verify_error(text), "whose body must be pure")) << verify_error(text);
 }
 
@@ -126,7 +132,13 @@ Bits folded(Op op, Type type, std::vector<Val> args) {
   Val v = b.emit(op, type, args);
   std::vector<Bits> none;
   // What a kernel of nothing but the store of it gives.
-  uint32_t y = b.buffer("y", type == Type::b1 ? Element::boolean : type == Type::i32 ? Element::i32 : type == Type::i64 ? Element::i64 : type == Type::f32 ? Element::f32 : Element::f64, 0, true);
+  uint32_t y = b.buffer("y",
+                        type == Type::b1    ? Element::boolean
+                        : type == Type::i32 ? Element::i32
+                        : type == Type::i64 ? Element::i64
+                        : type == Type::f32 ? Element::f32
+                                            : Element::f64,
+                        0, true);
   b.store({y, 0}, v);
   Kernel k = b.finish();
   uint64_t out = 0;
@@ -164,8 +176,9 @@ TEST(Interpreter, converts_what_does_not_fit_to_the_lowest_integer) {
   EXPECT_EQ(of(Type::i64, -1.9), -1);
 }
 TEST(Interpreter, refuses_a_load_outside_its_buffer) {
-  Kernel k = parse_kernel("kernel k\nmemory x: f32 = buffer 0\nmemory y: f32 = buffer 1 written\n%0: i64 = lo\n"
-                          "%1: f32 = load x[%0]\nstore y[%0], %1\nend\n");
+  Kernel k = parse_kernel(
+      "kernel k\nmemory x: f32 = buffer 0\nmemory y: f32 = buffer 1 written\n%0: i64 = lo\n"
+      "%1: f32 = load x[%0]\nstore y[%0], %1\nend\n");
   std::vector<float> x(3), y(3);
   std::vector<Span> buffers = {span_of(x), span_of(y)};
   EXPECT_EQ(interpret(k, buffers, {}, {}, 2, 3), 0);

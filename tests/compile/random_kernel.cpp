@@ -13,9 +13,9 @@ namespace {
 constexpr int64_t elements = 640;  // of every buffer
 constexpr int64_t most_lanes = 150;
 
-constexpr Element all_elements[] = {Element::boolean, Element::i8,   Element::u8,  Element::i16,
-                                    Element::u16,     Element::i32,  Element::i64, Element::f16,
-                                    Element::bf16,    Element::f32,  Element::f64};
+constexpr Element all_elements[] = {Element::boolean, Element::i8,  Element::u8,  Element::i16,
+                                    Element::u16,     Element::i32, Element::i64, Element::f16,
+                                    Element::bf16,    Element::f32, Element::f64};
 constexpr Type all_types[] = {Type::b1, Type::i32, Type::i64, Type::f32, Type::f64};
 
 class Maker {
@@ -88,11 +88,14 @@ class Maker {
   }
   Bits constant_bits(Type type) {
     using F = std::numeric_limits<float>;
-    static const double special[] = {0, -0.0, 1, -1, 0.5, 3, F::infinity(), -F::infinity(), F::quiet_NaN(), 1e-40, F::max(), 1e300, 100.5};
+    static const double special[] = {
+        0, -0.0, 1, -1, 0.5, 3, F::infinity(), -F::infinity(), F::quiet_NaN(), 1e-40, F::max(), 1e300, 100.5};
     switch (type) {
       case Type::b1: return random_() & 1;
       case Type::i32:
-      case Type::i64: return chance(4) ? (type == Type::i32 ? random_() & 0xffffffff : random_()) : bits_of_integer(type, below(40) - 15);
+      case Type::i64:
+        return chance(4) ? (type == Type::i32 ? random_() & 0xffffffff : random_())
+                         : bits_of_integer(type, below(40) - 15);
       case Type::f32:
       case Type::f64:
         if (chance(4)) return bits_of(type, special[below(13)]);
@@ -213,10 +216,12 @@ class Maker {
   }
 
   void function() {
-    static Val (*const unary_functions[])(Val) = {exp,   exp2,  expm1, sigmoid, tanh, sinh, cosh,  erf,   log,  log2, log10,
-                                                  log1p, asinh, acosh, atanh,   sin,  cos,  tan,   asin,  acos, atan, rsqrt,
-                                                  gelu,  silu,  sign,  reciprocal, gelu_tanh};
-    static Val (*const binary_functions[])(Val, Val) = {pow, atan2, hypot, fmod, remainder, floor_div, nextafter, copysign, min_nan, max_nan, min_number, max_number};
+    static Val (*const unary_functions[])(Val) = {exp,  exp2,       expm1,     sigmoid, tanh,   sinh,   cosh,   erf,
+                                                  log,  log2,       log10,     log1p,   asinh,  acosh,  atanh,  sin,
+                                                  cos,  tan,        asin,      acos,    atan,   rsqrt,  gelu,   silu,
+                                                  sign, reciprocal, gelu_tanh, erfc,    erfinv, lgamma, digamma};
+    static Val (*const binary_functions[])(Val, Val) = {pow,       atan2,    hypot,   fmod,    remainder,  floor_div,
+                                                        nextafter, copysign, min_nan, max_nan, min_number, max_number};
     Type t = float_type();
     if (chance(8)) {
       keep(random_bits(value(Type::i64), value(Type::i64), value(Type::i64)));
@@ -224,7 +229,7 @@ class Maker {
       int which = below(12);
       if (which < 6 && which != 1 && which != 2 && chance(3)) t = int_type();
       keep(binary_functions[which](value(t), value(t)));
-    } else keep(unary_functions[below(27)](value(t)));
+    } else keep(unary_functions[below(31)](value(t)));
   }
 
   void step(int depth) {
@@ -240,7 +245,8 @@ class Maker {
       }
       case 4: {
         Type t = int_type();
-        static const Op ops[] = {Op::bit_and, Op::bit_or, Op::bit_xor, Op::shift_left, Op::shift_right, Op::shift_sign, Op::rem};
+        static const Op ops[] = {Op::bit_and,     Op::bit_or,     Op::bit_xor, Op::shift_left,
+                                 Op::shift_right, Op::shift_sign, Op::rem};
         keep(binary(ops[below(7)], value(t), value(t)));
         return;
       }
@@ -290,7 +296,10 @@ class Maker {
         else if (chance(2)) keep(b_.emit(Op::mul_low32, Type::i64, {value(Type::i64), value(Type::i64)}));
         else {
           Type t = number_type();
-          keep(bits_as(value(t), t == Type::f32 ? Type::i32 : t == Type::f64 ? Type::i64 : t == Type::i32 ? Type::f32 : Type::f64));
+          keep(bits_as(value(t), t == Type::f32   ? Type::i32
+                                 : t == Type::f64 ? Type::i64
+                                 : t == Type::i32 ? Type::f32
+                                                  : Type::f64));
         }
         return;
       }

@@ -33,7 +33,8 @@ TEST(RandomKernels, machine_code_does_what_the_interpreter_does) {
     Outcome wanted = interpreted(r.kernel, r.buffers, r.params, r.lo, r.hi);
     for (Isa isa : isas()) {
       MappedCode code(emit_native(std::span(&r.kernel, 1), isa));
-      std::string wrong = difference(r.kernel, wanted, called(code.function(), r.kernel, r.buffers, r.params, r.lo, r.hi));
+      std::string wrong =
+          difference(r.kernel, wanted, called(code.function(), r.kernel, r.buffers, r.params, r.lo, r.hi));
       if (!wrong.empty()) ++failures;
       EXPECT_EQ(wrong, "") << "seed " << seed << " on " << name(isa);
     }
