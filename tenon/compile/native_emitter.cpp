@@ -1,20 +1,21 @@
 #include "tenon/compile/native_emitter.h"
 
+#include <xbyak/xbyak_util.h>
+
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 
 namespace tenon::compile {
 
 std::string_view name(Isa isa) { return isa == Isa::v3 ? "x86-64-v3" : "x86-64-v4"; }
 
 bool machine_has(Isa isa) {
-  __builtin_cpu_init();
-  bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
-            __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("f16c");
+  using Xbyak::util::Cpu;
+  static const Cpu cpu;  // asks the operating system too: it must save the registers
+  bool v3 =
+      cpu.has(Cpu::tAVX2) && cpu.has(Cpu::tFMA) && cpu.has(Cpu::tBMI1) && cpu.has(Cpu::tBMI2) && cpu.has(Cpu::tF16C);
   if (isa == Isa::v3) return v3;
-  return v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  return v3 && cpu.has(Cpu::tAVX512F) && cpu.has(Cpu::tAVX512BW) && cpu.has(Cpu::tAVX512DQ) && cpu.has(Cpu::tAVX512VL);
 }
 
 NativeCode emit_native(std::span<const Kernel> kernels, Isa isa) { return native::Emitter(isa).run(kernels); }
