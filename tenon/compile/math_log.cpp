@@ -8,19 +8,34 @@ namespace tenon::compile {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double ln2 = 0.6931471805599453;
 
-// Around 1 everything rests on s = f / (2 + f), whose series 2 s + 2/3 s^3 + ... is summed in two parts: the error is
-// below 2^-64, so that pow may multiply it by a thousand.
-Logarithm logarithm(Val x, Val extra) {
+/// x = 2^k m with m between the roots of 1/2 and 2, for positive x in f64.
+struct Split {
+  Val k, m;
+};
+static Split split(Val x, bool may_be_denormal) {
   Builder& b = *x.builder;
-  Val tiny = x < 0x1p-1022;
-  Val bits = bits_as(select(tiny, x * 0x1p54, x), Type::i64);
+  Val offset = b.constant(Type::f64, 0x1p52 + 1024), from = x;
+  if (may_be_denormal) {
+    Val tiny = x < 0x1p-1022;
+    from = select(tiny, x * 0x1p54, x);
+    offset = select(tiny, 0x1p52 + 1024 + 54, offset);
+  }
+  Val bits = bits_as(from, Type::i64);
   Val root = b.integer(Type::i64, 0x3fe6a09e667f3bcd);  // the square root of 1/2
   constexpr int64_t bias = int64_t{1024} << 52;
   Val k = (bits - root + b.integer(Type::i64, bias)) >> 52;
   Val m = bits_as(bits - (k << 52) + b.integer(Type::i64, bias), Type::f64);
   Val whole = bits_as(k | b.integer(Type::i64, 0x4330000000000000), Type::f64);  // 2^52 + k
-  whole = whole - select(tiny, 0x1p52 + 1024 + 54, b.constant(Type::f64, 0x1p52 + 1024));
+  return {whole - offset, m};
+}
+
+// Around 1 everything rests on s = f / (2 + f), whose series 2 s + 2/3 s^3 + ... is summed in two parts: the error is
+// below 2^-64, so that pow may multiply it by a thousand.
+Logarithm logarithm(Val x, Val extra) {
+  Builder& b = *x.builder;
+  auto [whole, m] = split(x, true);
   Double f{m - 1.0, b.constant(Type::f64, 0)};
   if (extra.builder) f = fast_sum(f.hi, scale(extra, -whole));
 
@@ -42,6 +57,13 @@ Logarithm logarithm(Val x, Val extra) {
 Double natural(const Logarithm& l) {
   Double sum = fast_sum(l.k * tables::ln2_parts[0], l.m.hi);
   return {sum.hi, sum.lo + fma(l.k, tables::ln2_parts[1], l.m.lo)};
+}
+
+// log(m) to 2^-38, enough for results in f32.
+static Val log_around_1(Val m) {
+  Val f = m - 1.0, s = f / (2.0 + f), z = s * s;
+  Val series = fma(z, horner(std::span(tables::log_f64).first(5), z), tables::two_thirds[0]);
+  return fma(s * z, series, s + s);
 }
 
 // What every logarithm gives at the ends.
@@ -68,7 +90,10 @@ Val log(Val x) {
 }
 
 Val log2(Val x) {
-  if (x.type() == Type::f32) return in_f64(log2, x);
+  if (x.type() == Type::f32) {
+    auto [k, m] = split(convert(x, Type::f64), false);
+    return at_ends(x, convert(fma(log_around_1(m), tables::log2_e[0], k), Type::f32));
+  }
   Logarithm l = logarithm(x, {});
   Double p = exact_product(l.m.hi, x.builder->constant(Type::f64, tables::log2_e[0]));
   p.lo = p.lo + fma(l.m.hi, tables::log2_e[1], l.m.lo * tables::log2_e[0]);
@@ -77,14 +102,22 @@ Val log2(Val x) {
 }
 
 Val log10(Val x) {
-  if (x.type() == Type::f32) return in_f64(log10, x);
+  if (x.type() == Type::f32) {
+    auto [k, m] = split(convert(x, Type::f64), false);
+    return at_ends(x, convert(fma(k, ln2, log_around_1(m)) * tables::log10_e[0], Type::f32));
+  }
   Double l = natural(logarithm(x, {}));
   Double p = exact_product(l.hi, x.builder->constant(Type::f64, tables::log10_e[0]));
   return at_ends(x, p.hi + (p.lo + fma(l.hi, tables::log10_e[1], l.lo * tables::log10_e[0])));
 }
 
 Val log1p(Val x) {
-  if (x.type() == Type::f32) return in_f64(log1p, x);
+  if (x.type() == Type::f32) {
+    auto [k, m] = split(1.0 + convert(x, Type::f64), false);
+    Val near = convert(fma(k, ln2, log_around_1(m)), Type::f32);
+    near = select(x == -1.0, -infinity, select(abs(x) < 0x1p-26, x, near));
+    return select(x >= -1.0, select(x == infinity, x, near), nan);
+  }
   Double u = exact_sum(x.builder->constant(Type::f64, 1), x);
   Double l = natural(logarithm(u.hi, u.lo));
   Val y = select(abs(x) < 0x1p-54, x, l.hi + l.lo);
@@ -159,15 +192,17 @@ Val pow(Val x, Val y) {
   bool single = x.type() == Type::f32;
   x = convert(x, Type::f64);
   y = convert(y, Type::f64);
-  Val a = abs(x);
-  Double l = natural(logarithm(a, {}));
-  Val c = clamp(y, -0x1p80, 0x1p80);
-  Double p = exact_product(c, l.hi);
-  p.lo = fma(c, l.lo, p.lo);
-  p.lo = select(abs(p.hi) < 800.0, p.lo, 0.0);
-  if (single) p = {c * (l.hi + l.lo), x.builder->constant(Type::f64, 0)};
-  p.hi = clamp(p.hi, -800, 800);
-  Val result = exp_of_sum(p);
+  Val a = abs(x), c = clamp(y, -0x1p80, 0x1p80), result;
+  if (single) {
+    auto [k, m] = split(a, false);
+    result = exp_of(clamp(c * fma(k, ln2, log_around_1(m)), -200, 200));
+  } else {
+    Double l = natural(logarithm(a, {}));
+    Double p = exact_product(c, l.hi);
+    p.lo = select(abs(p.hi) < 800.0, fma(c, l.lo, p.lo), 0.0);
+    p.hi = clamp(p.hi, -800, 800);
+    result = exp_of_sum(p);
+  }
   Val up = y > 0.0;
   result = select(a == 0.0, select(up, x.builder->constant(Type::f64, 0), infinity), result);
   result = select(a == infinity, select(up, a, 0.0), result);

@@ -47,6 +47,8 @@ inline Val in_f64(Val (*f)(Val), Val x) { return convert(f(convert(x, Type::f64)
 
 /// e^(x.hi + x.lo) in f64.
 Val exp_of_sum(Double x);
+/// e^x in f64, to the precision of f32.
+Val exp_of(Val x);
 
 /// log(x) = k ln 2 + m, for positive x in f64; `extra` is added to x before.
 struct Logarithm {
