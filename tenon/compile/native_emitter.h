@@ -176,6 +176,7 @@ class Emitter : private AllocatorHolder, public Xbyak::CodeGenerator {
   void load_lanes_from(ValueId v, Element element, const Places& at, const Opmask* mask, const Xmm* mask_lanes);
   void store_lanes_to(ValueId v, Element element, const Places& at, const Opmask* mask, const Xmm* mask_lanes);
   Places area(int which);
+  void gather(const Instruction& i, ValueId guard);
   void spill_offsets(const Instruction& i);
   void lane_mask_bits(ValueId guard);                     // to edx
   void for_each_lane(const std::function<void()>& lane);  // bits in edx, lane in rcx

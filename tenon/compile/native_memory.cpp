@@ -1,5 +1,5 @@
-// Loads and stores. What no instruction does at once (strides, gathers, scatters, narrow elements under a mask on AVX2)
-// goes lane by lane through an area of the stack, touching only lanes whose bit is set.
+// Loads and stores. What no instruction does at once (strides, scatters, gathers of narrow elements, narrow elements
+// under a mask on AVX2) goes lane by lane through an area of the stack, touching only lanes whose bit is set.
 #include <bit>
 
 #include "tenon/compile/native_emitter.h"
@@ -360,6 +360,8 @@ void Emitter::lanes_load(const Instruction& i) {
       load_lanes_from(
           i.result, element, [&](int more) { return at(w, more); }, v4() && masked ? &mask : nullptr,
           !v4() && masked ? &mask_lanes : nullptr);
+  } else if (i.access == Access::gathered && bytes_of(element) >= 4) {
+    gather(i, guard);
   } else {
     spill_offsets(i);
     lane_mask_bits(guard);
@@ -373,6 +375,66 @@ void Emitter::lanes_load(const Instruction& i) {
     load_lanes_from(i.result, element, area(0), nullptr, nullptr);
   }
   if (i.guarded) choose_loaded(i, guard, i.args[extra + 1]);
+}
+
+// 32 and 64-bit elements by gather instructions, which leave lanes alone whose mask is not set and use the mask up.
+void Emitter::gather(const Instruction& i, ValueId guard) {
+  int width = bytes_of(kernel_->memory[i.memory].element), full = vector_bytes();
+  ValueId offset = i.args[1];
+  bool wide_offset = type(offset) == Type::i64;
+  if (v4()) {
+    if (guard == no_value) kxnorw(k1, k1, k1);
+    else if (Opmask mask = get_mask(guard, 1); mask.getIdx() != 1) kmovw(k1, mask);
+    if (tail_) kandw(k1, k1, k7);
+    kshiftrw(k2, k1, 8);
+  } else {
+    if (guard == no_value) vpcmpeqd(ymm3, ymm3, ymm3);
+    else if (Xmm mask = get_mask_lanes(guard, 3); mask.getIdx() != 3) vmovaps(ymm3, reg(mask.getIdx(), 32));
+    if (tail_) vandps(ymm3, ymm3, ptr[rsp + tail_at]);
+  }
+  get_general(rsi, i.args[0]);
+  shl(rsi, width == 8 ? 3 : 2);
+  add(rsi, general(plan_.nodes[static_cast<size_t>(plan_.pointer_of[i.memory])], rcx));
+  auto zero = [&](const Xmm& x) { vxorps(x, x, x); };
+  if (width == 4 && !wide_offset) {
+    int bytes = shape_.lanes * 4;
+    Xmm at = get(offset, 0, 1, bytes), to = reg(0, bytes);
+    zero(to);
+    if (v4()) vgatherdps(to | k1, ptr[rsi + at * 4]);
+    else vgatherdps(to, ptr[rsi + at * 4], reg(mask_part(ymm3, 4, 0, 2).getIdx(), bytes));
+    put(i.result, 0, to, bytes);
+  } else if (width == 8) {
+    for (int p = 0; p < shape_.wide; ++p) {
+      Xmm at = wide_offset ? get(offset, p, 1, full) : half(offset, p, 1), to = reg(0, full);
+      zero(to);
+      if (v4())
+        wide_offset ? vgatherqpd(to | (p ? k2 : k1), ptr[rsi + at * 8])
+                    : vgatherdpd(to | (p ? k2 : k1), ptr[rsi + at * 8]);
+      else {
+        Xmm mask = mask_part(ymm3, 8, p, 2);
+        wide_offset ? vgatherqpd(to, ptr[rsi + at * 8], mask) : vgatherdpd(to, ptr[rsi + at * 8], mask);
+      }
+      put(i.result, p, to, full);
+    }
+  } else {
+    // The upper half first: on AVX2 its mask lies where the lower half's result will.
+    for (int p = shape_.wide - 1; p >= 0; --p) {
+      Xmm at = get(offset, p, 1, full), to = reg(p ? 2 : 0, full / 2);
+      if (v4()) {
+        zero(to);
+        vgatherqps(to | (p ? k2 : k1), ptr[rsi + at * 4]);
+        continue;
+      }
+      Xmm mask = xmm3;
+      if (p) {
+        vextractf128(xmm0, ymm3, 1);
+        mask = xmm0;
+      } else if (shape_.wide == 1) mask = mask_part(ymm3, 4, 0, 2);
+      zero(to);
+      vgatherqps(to, ptr[rsi + at * 4], mask);
+    }
+    join_halves(i.result, reg(0, full / 2), reg(2, full / 2));
+  }
 }
 
 void Emitter::choose_loaded(const Instruction& i, ValueId guard, ValueId otherwise) {
