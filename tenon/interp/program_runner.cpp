@@ -366,10 +366,14 @@ class ProgramRunner::Run {
   }
 
   void take_number(loop::BufferRef b, const CallArg& number) {
-    Tensor t = Tensor::empty(program_.buffers[b.id].dtype, {});
-    if (auto* d = number.get<double>()) *t.mutable_data<double>() = *d;
-    else if (auto* truth = number.get<bool>()) *t.mutable_data<bool>() = *truth;
-    else *t.mutable_data<int64_t>() = number.get<SymInt>()->as_int();
+    DType dtype = program_.buffers[b.id].dtype;
+    Tensor t = Tensor::empty(dtype, {});
+    auto* real = number.get<double>();
+    auto* truth = number.get<bool>();
+    int64_t integer = truth ? *truth : real ? static_cast<int64_t>(*real) : number.get<SymInt>()->as_int();
+    if (dtype == DType::f64) *t.mutable_data<double>() = real ? *real : static_cast<double>(integer);
+    else if (dtype == DType::boolean) *t.mutable_data<bool>() = integer != 0;
+    else *t.mutable_data<int64_t>() = integer;
     put(b.id, t, true);
   }
 

@@ -116,7 +116,6 @@ Outcome check_schema(const Op& op, const std::string& pytorch) {
   return text("expected ", pytorch, ", got ", ours);
 }
 
-// A random op's recorded values are its own only where every draw gives them.
 bool determined(const Op& op, const Case& recorded) {
   if (!op.traits.random) return true;
   for (int draw = 0; draw < 8; ++draw) {

@@ -11,6 +11,8 @@ using Outcome = std::optional<std::string>;
 Outcome check_schema(const Op& op, const std::string& pytorch);
 /// Run in the interpreter: values, dtype, sizes, strides, sharing of storage, and the arguments after the call.
 Outcome check_results(const Op& op, const Case& recorded);
+/// Whether every draw of a random op gives the recorded values; true for the others.
+bool determined(const Op& op, const Case& recorded);
 /// The results' metas without data are those of the recorded results.
 Outcome check_meta(const Op& op, const Case& recorded);
 /// The op's meaning in other ops gives the recorded results too. `applies` says which ops have one besides their own
@@ -20,6 +22,8 @@ bool has_decomposition(const Op& op);
 /// The cotangents pulled back through the call are the recorded gradients; none and zeros are the same.
 Outcome check_gradients(const Op& op, const Case& recorded);
 bool has_gradient_rule(const Op& op);
+/// The call as a program, lowered and executed, gives what the eager call gives, bit for bit.
+Outcome check_lowered(const Op& op, const Case& recorded);
 /// A program of this one call reads back from its file as it was written.
 Outcome check_round_trip(const Op& op, const Case& recorded, bool through_file);
 
