@@ -66,7 +66,7 @@ class Emitter : private AllocatorHolder, public Xbyak::CodeGenerator {
   void make_tail_mask();
   void fault(const Instruction& i);
 
-  // Values. native_emitter.cpp
+  // Values. native_operands.cpp
   const Value& value(ValueId v) const { return kernel_->values[v]; }
   Type type(ValueId v) const { return kernel_->values[v].type; }
   bool varying(ValueId v) const { return kernel_->values[v].varying; }
