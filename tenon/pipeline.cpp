@@ -6,6 +6,7 @@
 #include "tenon/aot/sharing.h"
 #include "tenon/aot/write_joint.h"
 #include "tenon/export/print.h"
+#include "tenon/export/runnable.h"
 #include "tenon/export/serde/load.h"
 #include "tenon/lower/lower.h"
 #include "tenon/rules/registry.h"
@@ -23,15 +24,24 @@ std::optional<StageName> stage_named(std::string_view name) {
   return std::nullopt;
 }
 
-ExportedProgram open_program(const std::string& path) {
-  ExportedProgram program = load_exported(path, registry());
+ExportedProgram open_program(const std::string& path, const OpenOptions& options) {
+  ExportedProgram program = load_exported(path, registry(), {.model = options.model});
+  if (options.move_to_cpu) move_to_cpu(program);
   try {
-    check_metas(program.graph.body());
+    if (!why_not_runnable(program)) {
+      bool older = std::pair(program.schema_major, program.schema_minor) < std::pair(int64_t{8}, int64_t{9});
+      if (older) correct_metas(program.graph.body());
+      check_metas(program.graph.body());
+    }
   } catch (const Error& e) { fail(path, ": ", e.what()); }
   return program;
 }
 
 namespace {
+
+void require_runnable(const ExportedProgram& program) {
+  if (auto reason = why_not_runnable(program)) fail(*reason);
+}
 
 void collect_missing(const GraphBody& graph, std::set<std::string>& names) {
   for (const Node& node : graph.nodes) {
@@ -56,6 +66,7 @@ std::vector<std::string> missing_operators(const ExportedProgram& program) {
 }
 
 std::string show(const ExportedProgram& program, const ShowOptions& options) {
+  if (options.after != StageName::read) require_runnable(program);
   switch (options.after) {
     case StageName::read: return to_text(program);
     case StageName::normalized: return to_text(normalize(program.graph.body()).body());
@@ -140,6 +151,7 @@ RunResult run_once(std::shared_ptr<const Executable> executable, const ExportedP
 }  // namespace
 
 std::shared_ptr<const Executable> Executables::for_inputs(const std::vector<CallArg>& inputs) {
+  require_runnable(program_);
   std::string key = pattern_of(sharings_of(program_, inputs));
   std::lock_guard lock(mutex_);
   auto& slot = by_pattern_[key];
@@ -153,10 +165,12 @@ RunResult run_functional(const FunctionalProgram& functional, const ExportedProg
 }
 
 RunResult run_program(const ExportedProgram& program, const std::vector<CallArg>& inputs, const RunProgramOptions& options) {
+  require_runnable(program);
   return run_functional(functionalize(program, inputs), program, inputs, options);
 }
 
 ExportedProgram differentiate(const ExportedProgram& program, size_t of, const Wrt& wrt) {
+  require_runnable(program);
   return to_exported(make_joint(functionalize(program), of, wrt), program);
 }
 

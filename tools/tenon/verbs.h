@@ -12,6 +12,7 @@ enum Status { ok = 0, bad_input = 1, usage = 2 };
 
 struct ShowRequest {
   std::string file;
+  OpenOptions open;
   ShowOptions options;
   std::string stage = "read";  // the name of options.after
   bool json = false;
@@ -20,6 +21,7 @@ int show_file(const ShowRequest& request);
 
 struct RunRequest {
   std::string file;
+  OpenOptions open;
   std::string inputs, outputs;  // empty: the stored samples; print
   int threads = 0;              // 0: as many as the machine has
   uint64_t seed = 0;
@@ -28,6 +30,7 @@ int run_file(const RunRequest& request);
 
 struct GradRequest {
   std::string file, out;
+  OpenOptions open;
   size_t of = 0;
   Wrt wrt;
 };
@@ -35,6 +38,7 @@ int grad_file(const GradRequest& request);
 
 struct ConvertRequest {
   std::string file, out;
+  OpenOptions open;
 };
 int convert_file(const ConvertRequest& request);
 
