@@ -6,6 +6,7 @@
 #include "tenon/aot/sharing.h"
 #include "tenon/aot/write_joint.h"
 #include "tenon/export/print.h"
+#include "tenon/export/runnable.h"
 #include "tenon/export/serde/load.h"
 #include "tenon/lower/lower.h"
 #include "tenon/passes/check_metas.h"
@@ -23,15 +24,24 @@ std::optional<StageName> stage_named(std::string_view name) {
   return std::nullopt;
 }
 
-ExportedProgram open_program(const std::string& path) {
-  ExportedProgram program = load_exported(path, registry());
+ExportedProgram open_program(const std::string& path, const OpenOptions& options) {
+  ExportedProgram program = load_exported(path, registry(), {.model = options.model});
+  if (options.move_to_cpu) move_to_cpu(program);
   try {
-    check_metas(program.graph.body());
+    if (!why_not_runnable(program)) {
+      bool older = std::pair(program.schema_major, program.schema_minor) < std::pair(int64_t{8}, int64_t{9});
+      if (older) correct_metas(program.graph.body());
+      check_metas(program.graph.body());
+    }
   } catch (const Error& e) { fail(path, ": ", e.what()); }
   return program;
 }
 
 namespace {
+
+void require_runnable(const ExportedProgram& program) {
+  if (auto reason = why_not_runnable(program)) fail(*reason);
+}
 
 void collect_missing(const GraphBody& graph, std::set<std::string>& names) {
   for (const Node& node : graph.nodes) {
@@ -59,6 +69,7 @@ Walk::Walk(const ExportedProgram& program, WalkOptions options) : program_(progr
 Walk::~Walk() = default;
 
 const Graph& Walk::normalized() {
+  if (!normalized_) require_runnable(program_);
   if (!normalized_)
     normalized_ =
         driver_.run("normalize", program_.graph->nodes.size(), [&] { return normalize(program_.graph.body()); });
@@ -180,6 +191,7 @@ RunResult run_once(std::shared_ptr<const Executable> executable, const ExportedP
 }  // namespace
 
 std::shared_ptr<const Executable> Executables::for_inputs(const std::vector<CallArg>& inputs) {
+  require_runnable(program_);
   std::string key = pattern_of(sharings_of(program_, inputs));
   std::lock_guard lock(mutex_);
   auto& slot = by_pattern_[key];

@@ -47,8 +47,13 @@ class Walk {
   std::shared_ptr<const Executable> executable_;
 };
 
+struct OpenOptions {
+  std::string model;         // which program of a file that holds several
+  bool move_to_cpu = false;  // a program that was exported on another device
+};
+
 /// Reads and verifies a file.
-ExportedProgram open_program(const std::string& path);
+ExportedProgram open_program(const std::string& path, const OpenOptions& options = {});
 /// Operators of the program that Tenon does not have, each once, sorted.
 std::vector<std::string> missing_operators(const ExportedProgram& program);
 /// The program after a stage, as text.

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,18 @@ struct NamedTensor {
   bool is_parameter = false;
 };
 
+/// A payload that PyTorch pickled: a custom object or a tensor of a class of its own. It is carried as bytes, which
+/// nothing here reads: a program with one can be shown and converted.
+struct OpaquePayload {
+  std::string name;
+  std::string file;        // its name in the archive it came from: custom_obj_0
+  bool is_weight = false;  // of the weights, not of the constants
+  bool is_parameter = false;
+  std::optional<TensorMeta> meta;  // of a tensor
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner;  // of the bytes: the mapped file
+};
+
 /// Sample inputs stored in a file: leaves in flattened order (args, then kwargs), tensors share storage as they did.
 struct SampleInputs {
   Tree tree;
@@ -72,6 +85,7 @@ struct ExportedProgram {
   Signature signature;
   std::vector<NamedTensor> state;             // parameters and persistent buffers, in file order
   std::vector<NamedTensor> constants;         // constant tensors and non-persistent buffers
+  std::vector<OpaquePayload> opaque;          // the weights and constants that are neither
   std::vector<ModuleCallEntry> module_calls;  // entry 0 holds the trees of arguments and results
   std::vector<std::pair<std::string, sym::Range>>
       ranges;                       // in file order; keys: symbols and derived expressions, infix

@@ -24,7 +24,9 @@ class ProgramVerifier {
       : program_(program),
         graph_(program.graph.body()),
         state_(by_name(program.state, "weights")),
-        constants_(by_name(program.constants, "constants")) {}
+        constants_(by_name(program.constants, "constants")) {
+    for (const OpaquePayload& payload : program.opaque) opaque_.insert(payload.name);
+  }
 
   void run() {
     check_counts();
@@ -48,6 +50,11 @@ class ProgramVerifier {
   }
 
   void check_input(const InputSpec& spec) {
+    if (opaque_.contains(spec.target) && spec.kind != InputKind::user_input) {
+      if (spec.kind == InputKind::parameter) parameters_.insert(spec.target);
+      if (spec.kind == InputKind::buffer) buffers_.insert(spec.target);
+      return;
+    }
     switch (spec.kind) {
       case InputKind::user_input: user_inputs_.insert(spec.name); return;
       case InputKind::parameter: {
@@ -66,8 +73,9 @@ class ProgramVerifier {
         return;
       case InputKind::constant_tensor: check_payload(spec, find(spec, constants_, "constants")); return;
       case InputKind::custom_object:
-      case InputKind::token:
-        fail("the input ", quoted(spec.name), " is of the kind ", name(spec.kind), ", which is not supported");
+        fail("the input ", quoted(spec.name), " is the object ", quoted(spec.target),
+             ", which the constants do not hold");
+      case InputKind::token: return;
     }
   }
 
@@ -113,7 +121,7 @@ class ProgramVerifier {
         case OutputKind::gradient_to_parameter: check_target(spec, i, parameters_, "parameter"); break;
         case OutputKind::user_input_mutation:
         case OutputKind::gradient_to_user_input: check_target(spec, i, user_inputs_, "user input"); break;
-        case OutputKind::token: fail("output ", i, " is a token, which is not supported");
+        case OutputKind::token: break;
       }
     }
   }
@@ -209,7 +217,7 @@ class ProgramVerifier {
   const ExportedProgram& program_;
   const GraphBody& graph_;
   StringMap state_, constants_;
-  std::unordered_set<std::string_view> user_inputs_, parameters_, buffers_, ranged_;
+  std::unordered_set<std::string_view> opaque_, user_inputs_, parameters_, buffers_, ranged_;
   std::unordered_set<SymInt> seen_;
   sym::Bindings hints_;  // of the symbols, for the example inputs
 };

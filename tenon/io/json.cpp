@@ -174,7 +174,9 @@ JsonDocument::JsonDocument(std::string_view source, std::string subject, const J
   Builder builder{*body_, limits, {}, 0, {}};
   rapidjson::InsituStringStream stream(body_->text.get());
   rapidjson::Reader reader;
-  rapidjson::ParseResult result = reader.Parse<flags>(stream, builder);
+  rapidjson::ParseResult result = limits.bare_infinities
+                                      ? reader.Parse<flags | rapidjson::kParseNanAndInfFlag>(stream, builder)
+                                      : reader.Parse<flags>(stream, builder);
   size_t end = result ? stream.Tell() : result.Offset();
   if (result && end == source.size()) {
     body_->nodes.push_back(builder.stack.back());

@@ -139,9 +139,10 @@ struct JsonLimits {
   size_t bytes = size_t{1} << 30;
   size_t depth = 200;
   size_t values = size_t{16} << 20;  // 16 bytes each, twice while reading
+  bool bare_infinities = false;      // take NaN and Infinity as Python writes them, which are no JSON
 };
 
-/// Owns the text and the values. Refused: duplicate keys, text that is not UTF-8, NaN and Infinity, anything over the
+/// Owns the text and the values. Refused: duplicate keys, text that is not UTF-8, NaN and Infinity (unless asked for), anything over the
 /// limits.
 class JsonDocument {
  public:

@@ -11,6 +11,8 @@ class MetaChecker {
  public:
   // Rules add symbols for sizes that only a run can tell: to a copy.
   explicit MetaChecker(const GraphBody& graph) : graph_(graph), shapes_(graph.shapes) {}
+  // Corrects what it finds wrong instead of complaining, node by node, so that later nodes see it.
+  explicit MetaChecker(GraphBody* graph) : graph_(*graph), corrected_(graph), shapes_(graph->shapes) {}
 
   void run() {
     ShapesScope scope(&shapes_);
@@ -79,11 +81,27 @@ class MetaChecker {
     bool same = said.dtype == is.dtype && said.rank() == is.rank();
     for (size_t i = 0; same && i < is.rank(); ++i)
       same = said.sizes[i] == is.sizes[i] || !said.sizes[i].is_int() || !is.sizes[i].is_int();
+    if (!same && corrected_ && is_static(is)) {
+      TensorMeta& meta = corrected_->info(value).meta;
+      TensorMeta right = is;
+      right.device = meta.device;
+      right.requires_grad = meta.requires_grad;
+      meta = std::move(right);
+      return;
+    }
     require(same, "node ", label(node), ": its result ", quoted(graph_.info(value).name), " is described as ", said,
             ", but the operator gives ", is);
   }
 
+  static bool is_static(const TensorMeta& meta) {
+    for (const Sizes* list : {&meta.sizes, &meta.strides})
+      for (SymInt s : *list)
+        if (!s.is_int()) return false;
+    return meta.offset.is_int();
+  }
+
   const GraphBody& graph_;
+  GraphBody* corrected_ = nullptr;
   sym::ShapeEnv shapes_;
   GraphBody nowhere_;  // arguments stand in it; rules ask for their metas only
 };
@@ -98,5 +116,7 @@ void check(const GraphBody& graph, bool autocast) {
 }  // namespace
 
 void check_metas(const GraphBody& graph) { check(graph, false); }
+
+void correct_metas(GraphBody& graph) { MetaChecker(&graph).run(); }
 
 }  // namespace tenon

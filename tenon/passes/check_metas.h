@@ -10,4 +10,9 @@ namespace tenon {
 /// without being run.
 void check_metas(const GraphBody& graph);
 
+/// Replaces descriptions that contradict their operators by what the operators give, where that has constant sizes.
+/// Files of PyTorch 2.8 and earlier need it: some of their descriptions are wrong (results of lstm, what was traced
+/// under autocast), and PyTorch does not look at them.
+void correct_metas(GraphBody& graph);
+
 }  // namespace tenon

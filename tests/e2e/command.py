@@ -12,6 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TENON = os.environ.get("TENON", str(ROOT / "build" / "bin" / "tenon"))
 FILES = ROOT / "tests" / "data" / "pt2" / "torch-2.15"
 REFERENCE = ROOT / "tests" / "data" / "pt2" / "reference"
+SPECIAL = ROOT / "tests" / "data" / "pt2" / "special"
 DIGITS = ROOT / "examples" / "digits"
 
 

@@ -8,7 +8,7 @@ import zipfile
 
 import numpy
 
-from command import DIGITS, FILES, REFERENCE, ROOT, CommandTest, reference, tenon
+from command import DIGITS, FILES, REFERENCE, ROOT, SPECIAL, CommandTest, reference, tenon
 
 STAGES = ("read", "normalized", "functional", "joint", "partition")
 
@@ -106,7 +106,7 @@ class Grad(CommandTest):
 
 class Convert(CommandTest):
     def test_a_converted_program_shows_and_runs_the_same(self):
-        for release in ("torch-2.9", "torch-2.11", "torch-2.15"):
+        for release in ("torch-2.4", "torch-2.5", "torch-2.6", "torch-2.7", "torch-2.8", "torch-2.9", "torch-2.11", "torch-2.15"):
             file, out = FILES.parent / release / "a_mlp_dynamic.pt2", self.scratch / f"{release}.pt2"
             self.assertEqual(self.good("convert", file, out), "")
             self.assertEqual(self.good("run", file), self.good("run", out))
@@ -122,6 +122,54 @@ class Convert(CommandTest):
         self.assertIn("warning", done.stderr)
         self.assertIn("sample inputs", self.refused("run", out))
         self.good("run", out, "--inputs", REFERENCE / "a_mlp.in.npz")
+
+
+class OtherDevices(CommandTest):
+    def test_a_program_of_a_gpu_runs_on_the_cpu_when_told_to(self):
+        for name in ("on_cuda", "on_cuda_flat"):
+            file, moved = SPECIAL / f"{name}.pt2", self.scratch / f"{name}.pt2"
+            self.assertIn("--device cpu", self.refused("run", file))
+            self.assertIn("--device cpu", self.refused("grad", file, "-o", moved))
+            self.assertIn("--device cpu", self.refused("show", file, "--after=functional"))
+            self.good("show", file)
+            self.good("convert", file, moved, "--device", "cpu")
+            self.assertEqual(self.good("run", file, "--device", "cpu"), self.good("run", moved))
+            self.good("grad", file, "-o", moved, "--device", "cpu")
+            self.good("run", moved)
+
+    def test_what_a_moved_program_computes_is_what_it_computed(self):
+        results = self.results(SPECIAL / "on_cuda_flat.pt2", "--device", "cpu")
+        expected = self.results(FILES.parent / "torch-2.7" / "l_writes_inside_a_region.pt2")
+        self.assertEqual(results.keys(), expected.keys())
+        for key in expected:
+            numpy.testing.assert_array_equal(results[key], expected[key])
+
+    def test_there_is_no_other_device(self):
+        done = tenon("run", SPECIAL / "on_cuda.pt2", "--device", "cuda")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("expected cpu", done.stderr)
+
+    def test_what_can_only_be_shown_is_shown_and_says_why_it_does_not_run(self):
+        for name, reason in (("complex_numbers", "complex"), ("custom_object", "pickle"), ("effect_tokens", "tokens"),
+                             ("autocast_2_6", "autocast")):
+            file = SPECIAL / f"{name}.pt2"
+            self.assertIn("ExportedProgram:", tenon("show", file).stdout)
+            self.assertEqual(tenon("convert", file, self.scratch / "out.pt2").returncode, 0)
+            self.assertIn(reason, self.refused("run", file))
+
+
+class SeveralModels(CommandTest):
+    def test_one_is_chosen_by_name(self):
+        file, out = SPECIAL / "several_models.pt2", self.scratch / "second.pt2"
+        self.assertIn("--model NAME", self.refused("show", file))
+        self.assertIn("'first', 'second'", self.refused("show", file, "--model", "third"))
+        self.good("convert", file, out, "--model", "second")
+        self.assertEqual(self.good("show", out), self.good("show", file, "--model", "second"))
+        self.assertEqual(self.good("run", out), self.good("run", file, "--model", "second"))
+        self.assertNotEqual(self.good("run", out), self.good("run", file, "--model", "first"))
+
+    def test_a_compiled_package_holds_none(self):
+        self.assertIn("AOTInductor", self.refused("run", SPECIAL / "aotinductor.pt2"))
 
 
 class Readme(CommandTest):

@@ -55,7 +55,7 @@ def make(files):
 
 def versions(files):
     files.model("schema_major_9", "the schema's major version is newer", put(["schema_version", "major"], 9))
-    files.model("schema_major_5", "the schema's major version is of PyTorch 2.4", put(["schema_version", "major"], 5))
+    files.model("schema_major_3", "the schema's major version is older than PyTorch 2.4", put(["schema_version", "major"], 3))
     files.model("schema_major_negative", "the schema's major version is negative", put(["schema_version", "major"], -8))
     files.model("schema_version_text", "the schema's version is text", put(["schema_version"], "8.20"))
     files.model("schema_version_missing", "the schema's version is missing", drop(["schema_version"]))
@@ -104,10 +104,11 @@ def values(files):
     at = ["graph_module", "graph", "tensor_values", "linear"]
     for code in (0, 14, 27, 99, -1):
         files.model(f"dtype_code_{code}".replace("-", "minus_"), f"dtype code {code} means nothing", put([*at, "dtype"], code))
-    files.model("dtype_complex", "complex tensors are not supported", put([*at, "dtype"], 10))
-    files.model("layout_sparse", "sparse tensors are not supported", put([*at, "layout"], 1))
+    files.model("dtype_complex", "complex tensors are not supported", put([*at, "dtype"], 10), verb="compute")
+    files.model("layout_sparse", "sparse tensors are not supported", put([*at, "layout"], 1), verb="compute")
     files.model("layout_unknown", "layout code 55 means nothing", put([*at, "layout"], 55))
-    files.model("device_cuda", "CUDA is not supported", put([*at, "device"], {"type": "cuda", "index": 0}))
+    files.model("device_cuda", "CUDA is not supported", put([*at, "device"], {"type": "cuda", "index": 0}),
+                verb="compute")
     files.model("size_negative", "a size is negative", put([*at, "sizes", 1], {"as_int": -9}))
     files.model("sizes_overflow", "the number of elements does not fit",
                 put([*at, "sizes"], [{"as_int": 2**40}, {"as_int": 2**40}]))

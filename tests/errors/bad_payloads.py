@@ -27,18 +27,18 @@ def weights(files):
     payload("payload_empty", "a weight without bytes is zeros", lambda data: b"", verdict="good")
     payload("payload_longer", "a payload may be longer than the tensor needs", lambda data: data + bytes(64), verdict="good")
 
-    def entry(name, mistake, verdict="bad", **changes):
-        files.config(name, mistake, lambda c: c["config"]["0.weight"].update(changes), verdict=verdict)
+    def entry(name, mistake, verdict="bad", verb="all", **changes):
+        files.config(name, mistake, lambda c: c["config"]["0.weight"].update(changes), verb=verb, verdict=verdict)
 
-    def meta(name, mistake, **changes):
-        files.config(name, mistake, lambda c: c["config"]["0.weight"]["tensor_meta"].update(changes))
+    def meta(name, mistake, verb="all", **changes):
+        files.config(name, mistake, lambda c: c["config"]["0.weight"]["tensor_meta"].update(changes), verb=verb)
 
     files.config("config_entry_missing", "a parameter has no entry in the weights config", lambda c: c["config"].pop("0.weight") and None)
     files.config("config_entry_list", "an entry of the weights config is a list", lambda c: c["config"].update({"0.weight": []}))
     entry("config_path_missing", "the weights config names a payload that does not exist", path_name="weight_99")
     entry("config_path_escapes", "the weights config names a path outside", path_name="../../../etc/passwd")
     entry("config_path_number", "the weights config's path is a number", path_name=5)
-    entry("config_pickled", "a weight is pickled", use_pickle=True)
+    entry("config_pickled", "a weight is pickled", verb="compute", use_pickle=True)
     entry("config_pickle_flag_text", "the use_pickle flag is text", use_pickle="no")
     entry("config_meta_null", "a weight has no tensor_meta", tensor_meta=None)
     entry("config_meta_list", "a weight's tensor_meta is a list", tensor_meta=[1])
@@ -59,7 +59,7 @@ def weights(files):
     meta("weight_offset_beyond", "a weight begins behind its payload", storage_offset={"as_int": 1000})
     meta("weight_offset_huge", "a weight's offset overflows", storage_offset={"as_int": 2**63 - 1})
     meta("weight_sparse", "a weight is sparse", layout=1)
-    meta("weight_on_cuda", "a weight lies on CUDA", device={"type": "cuda", "index": 0})
+    meta("weight_on_cuda", "a weight lies on CUDA", verb="compute", device={"type": "cuda", "index": 0})
 
 
 def constants(files):
@@ -67,7 +67,7 @@ def constants(files):
     files.config("constant_missing", "a constant has no entry in the constants config", lambda c: c["config"].clear(), base,
                  "constants")
     files.config("constant_pickled", "a constant is pickled", lambda c: next(iter(c["config"].values())).update(use_pickle=True), base,
-                 "constants")
+                 "constants", verb="compute")
 
     def custom(config):
         config["config"]["object"] = {"path_name": "custom_obj_0", "is_param": False, "use_pickle": True, "tensor_meta": None}
@@ -77,7 +77,7 @@ def constants(files):
     custom(config)
     archive.set_config("constants", config)
     archive.entries["data/constants/custom_obj_0"] = b"PK\3\4 something"
-    files.add("constant_custom_object", archive, "a constant is a custom object")
+    files.add("constant_custom_object", archive, "a constant is a custom object", verb="compute")
     archive = files.base(base)
     name = next(n for n in archive.entries if n.startswith("data/constants/tensor_"))
     archive.entries[name] = b""

@@ -49,22 +49,6 @@ TEST(Malformed, a_guard_is_a_condition_on_inputs) {
   EXPECT_EQ(json_error("\"guards_code\": []", "\"guards_code\": [\"L['input'].size()[0] <= 9\"]"), "");
 }
 
-TEST(Malformed, complex_tensors_are_not_supported_yet) {
-  EXPECT_SAYS(json_error("\"linear\": {\"dtype\": 7", "\"linear\": {\"dtype\": 10"),
-              "tensor_values.linear: complex tensors are not supported yet, found c64");
-}
-
-TEST(Malformed, sparse_tensors_are_not_supported_yet) {
-  EXPECT_SAYS(json_error("\"layout\": 7", "\"layout\": 1"),
-              "only dense tensors are supported yet, found one of the layout sparse_coo");
-}
-
-TEST(Malformed, tensors_elsewhere_than_on_the_cpu_are_not_supported_yet) {
-  EXPECT_SAYS(
-      json_error("\"device\": {\"type\": \"cpu\", \"index\": null}", "\"device\": {\"type\": \"cuda\", \"index\": 0}"),
-      "only tensors on the CPU are supported yet, found one on 'cuda'");
-}
-
 TEST(Malformed, the_number_of_elements_must_fit) {
   EXPECT_SAYS(
       json_error("[{\"as_int\": 9}, {\"as_int\": 7}]", "[{\"as_int\": 1099511627776}, {\"as_int\": 1099511627776}]"),

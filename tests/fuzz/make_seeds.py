@@ -85,6 +85,26 @@ put("npy", "scalar.npy", numpy_saved(np.save, np.array(3.0)))
 put("npy", "stored.npz", numpy_saved(np.savez, a=np.arange(3), b=np.eye(2)))
 put("npy", "deflated.npz", numpy_saved(np.savez_compressed, a=np.arange(30)))
 
+# Files of older releases: their programs, the pickles of their weights, and the parts of whole flat files.
+data = here.parents[1] / "data" / "pt2"
+for release, stem in [("2.4", "a_mlp_dynamic"), ("2.4", "l_no_grad_region"), ("2.5", "h_strided_input_written"),
+                      ("2.6", "m_condition"), ("2.6", "m_retired_operators"), ("2.6", "m_infinities")]:
+    parts = []
+    with zipfile.ZipFile(data / f"torch-{release}" / f"{stem}.pt2") as flat:
+        for name in flat.namelist():
+            content = flat.read(name)
+            if name.endswith(".json"):
+                put("program", f"{release}_{stem}", content)
+            if name.endswith(".pt"):
+                inner = zipfile.ZipFile(io.BytesIO(content))
+                content = inner.read(next(n for n in inner.namelist() if n.endswith("data.pkl")))
+                if name == "serialized_state_dict.pt":
+                    put("weights", f"{release}_{stem}", content)
+            parts.append(name.encode() + b"\n" + content)
+    put("flat", f"{release}_{stem}", b"\n%%\n".join(parts))
+for name in ("state", "parameter", "sample4"):
+    put("weights", name, (here / "pickle" / name).read_bytes())
+
 expressions = (here.parents[1] / "data" / "sym" / "expressions.txt").read_text().splitlines()
 for kind in ("infix", "srepr"):
     lines = [line.removeprefix(kind + " ") for line in expressions if line.startswith(kind + " ")]

@@ -22,15 +22,23 @@ class Program:
     random: bool = False  # draws random numbers: no reference numbers
     gradient: bool = True  # eager autograd can differentiate output_0
     reload: bool = True  # PyTorch can load what it saved
+    retired: bool = False  # has operators that the newest PyTorch does not: it cannot load the file as it is
+    runs: bool = True  # Tenon can run it; otherwise it is shown and converted
 
 
 programs = {}
 
 
-def program(letter, small=False, needs=None):
-    """Registers a variant under letter_name; it is built with a seed made from that name."""
+RELEASE = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+
+
+def program(letter, small=False, needs=None, until=None):
+    """Registers a variant under letter_name; it is built with a seed made from that name. `until` is the first release that
+    does not export it."""
 
     def register(build):
+        if until is not None and RELEASE >= until:
+            return build
         name = f"{letter}_{build.__name__}"
 
         def seeded():
@@ -70,3 +78,4 @@ import programs_models  # noqa: E402, F401
 import programs_views  # noqa: E402, F401
 import programs_state  # noqa: E402, F401
 import programs_library  # noqa: E402, F401
+import programs_older  # noqa: E402, F401

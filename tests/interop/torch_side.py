@@ -84,6 +84,22 @@ def given(arrays, name, meta):
     return None
 
 
+def run_converted(path, arrays, use_samples, gradient):
+    """Results of a program that Tenon converted, and its gradients where asked for: {key: array}."""
+    program = load(path)
+    if use_samples:
+        inputs = leaves(program)
+    else:
+        placeholders = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
+        names = [spec.arg.name for spec in program.graph_signature.input_specs
+                 if spec.kind == InputKind.USER_INPUT and not isinstance(spec.arg, ConstantArgument)]
+        inputs = {name: given(arrays, name, placeholders[name]) for name in names}
+    results = run(program, inputs, False, False)
+    if gradient:
+        results |= run(program, inputs, False, True)
+    return {key: to_numpy(value) for key, value in results.items()}
+
+
 def run_joint(path, arrays, use_samples, outputs):
     """Runs a joint program that Tenon wrote: {"output_N" or "grad.NAME": array}. Cotangents are ones, as large as `outputs`."""
     program = load(path)

@@ -7,7 +7,7 @@ namespace tenon::tool {
 
 int convert_file(const ConvertRequest& request) {
   require_other_file(request.file, request.out);
-  ExportedProgram program = open_program(request.file);
+  ExportedProgram program = open_program(request.file, request.open);
   require_writable(request.out);
   Progress progress(text("writing ", shown(request.out)));
   about(request.file, [&] {

@@ -85,7 +85,7 @@ std::string_view kernels_used() {
 int doctor() {
   JsonLimits json;
   print(text("tenon      ", TENON_VERSION, ", built with ", __VERSION__, "\n"));
-  print(text("reads      .pt2 files of PyTorch 2.9 and later (schema 8)\n"));
+  print(text("reads      .pt2 files of PyTorch 2.4 and later (schemas 5 to 8)\n"));
   print(text("writes     .pt2 files as PyTorch 2.15 does (schema 8.20)\n"));
   print(text("operators  ", registry().all().size(), "; tenon ops lists them\n"));
   print(text("processor  ", cpu_features(), "\n"));

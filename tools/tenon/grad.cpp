@@ -14,7 +14,7 @@ bool is_gradient(const OutputSpec& spec) {
 
 int grad_file(const GradRequest& request) {
   require_other_file(request.file, request.out);
-  ExportedProgram program = open_program(request.file);
+  ExportedProgram program = open_program(request.file, request.open);
   require_writable(request.out);
   std::vector<std::string> names;
   {

@@ -28,6 +28,21 @@ struct Requests {
   bool ops_json = false;
 };
 
+// Which program of the file, and where it runs.
+void add_open(CLI::App& verb, OpenOptions& open) {
+  verb.add_option("--model", open.model, "Which program of a file that holds several; the one called model by default")
+      ->type_name("NAME");
+  verb.add_option_function<std::string>(
+          "--device",
+          [&open](const std::string& value) {
+            if (value != "cpu")
+              throw CLI::ValidationError("--device", text("expected cpu, got ", tenon::quoted(value)));
+            open.move_to_cpu = true;
+          },
+          "cpu: put a program there that was exported on another device")
+      ->type_name("DEVICE");
+}
+
 CLI::Option* add_of(CLI::App& verb, size_t& of) {
   return verb
       .add_option_function<std::string>(
@@ -64,6 +79,7 @@ void add_show(CLI::App& app, ShowRequest& request) {
           },
           "read (the default), normalized, functional, joint, partition or loops")
       ->type_name("STAGE");
+  add_open(*verb, request.open);
   add_of(*verb, request.walk.of);
   add_wrt(*verb, request.walk.wrt);
   add_verbose(*verb, request.verbose);
@@ -76,6 +92,7 @@ void add_show(CLI::App& app, ShowRequest& request) {
 void add_run(CLI::App& app, RunRequest& request) {
   CLI::App* verb = app.add_subcommand("run", "Run a program in the interpreter");
   verb->add_option("FILE", request.file, "A .pt2 file")->required()->type_name("");
+  add_open(*verb, request.open);
   verb->add_option("--inputs", request.inputs,
                    "An .npz file of inputs, by name or as arr_0, arr_1, ...; without it the sample "
                    "inputs stored in FILE are used")
@@ -97,6 +114,7 @@ void add_grad(CLI::App& app, GradRequest& request) {
   CLI::App* verb = app.add_subcommand("grad", "Write the program that also computes gradients");
   verb->add_option("FILE", request.file, "A .pt2 file")->required()->type_name("");
   verb->add_option("-o,--output", request.out, "The .pt2 file to write")->required()->type_name("OUT");
+  add_open(*verb, request.open);
   add_of(*verb, request.walk.of);
   add_wrt(*verb, request.walk.wrt);
   add_verbose(*verb, request.verbose);
@@ -108,8 +126,9 @@ void add_grad(CLI::App& app, GradRequest& request) {
 
 void add_convert(CLI::App& app, ConvertRequest& request) {
   CLI::App* verb = app.add_subcommand("convert", "Write a program as PyTorch 2.15 writes it");
-  verb->add_option("IN", request.file, "A .pt2 file of PyTorch 2.9 or later")->required()->type_name("");
+  verb->add_option("IN", request.file, "A .pt2 file of PyTorch 2.4 or later")->required()->type_name("");
   verb->add_option("OUT", request.out, "The .pt2 file to write")->required()->type_name("");
+  add_open(*verb, request.open);
   verb->footer(
       "Example:\n  tenon convert old.pt2 new.pt2\n\nSample inputs that cannot be read are left out, with a warning.");
 }

@@ -33,7 +33,7 @@ int run_file(const RunRequest& request) {
     if (!request.inputs.empty()) require_other_file(request.inputs, request.outputs);
     require_writable(request.outputs);
   }
-  ExportedProgram program = open_program(request.file);
+  ExportedProgram program = open_program(request.file, request.open);
   std::vector<NamedResult> results;
   {
     Progress progress(text("running ", shown(request.file)));

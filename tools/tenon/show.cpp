@@ -24,7 +24,7 @@ std::string list(const std::vector<std::string>& names) {
 }  // namespace
 
 int show_file(const ShowRequest& request) {
-  ExportedProgram program = open_program(request.file);
+  ExportedProgram program = open_program(request.file, request.open);
   std::vector<std::string> missing = missing_operators(program);
   std::string out, stopped;
   {

@@ -12,6 +12,7 @@ enum Status { ok = 0, bad_input = 1, usage = 2 };
 
 struct ShowRequest {
   std::string file;
+  OpenOptions open;
   StageName after = StageName::read;
   WalkOptions walk;
   std::string stage = "read";  // the name of `after`
@@ -22,6 +23,7 @@ int show_file(const ShowRequest& request);
 
 struct RunRequest {
   std::string file;
+  OpenOptions open;
   std::string inputs, outputs;  // empty: the stored samples; print
   int threads = 0;              // 0: as many as the machine has
   uint64_t seed = 0;
@@ -31,6 +33,7 @@ int run_file(const RunRequest& request);
 
 struct GradRequest {
   std::string file, out;
+  OpenOptions open;
   WalkOptions walk;
   bool verbose = false;
 };
@@ -38,6 +41,7 @@ int grad_file(const GradRequest& request);
 
 struct ConvertRequest {
   std::string file, out;
+  OpenOptions open;
 };
 int convert_file(const ConvertRequest& request);
 

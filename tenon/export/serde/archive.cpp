@@ -1,41 +1,51 @@
 #include "tenon/export/serde/archive.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace tenon::serde {
 namespace {
 
-// The first format: a flat zip whose entry `version` holds the schema version.
-std::string_view flat_writer(std::string_view version) {
-  if (starts_with(version, "5.")) return "2.4";
-  if (starts_with(version, "7.")) return "2.5";
-  if (version == "8.2") return "2.6";
-  if (version == "8.7") return "2.7";
-  return "2.7 or earlier";
-}
+constexpr std::string_view flat_program = "serialized_exported_program.json";
 
-constexpr std::string_view export_again =
-    "; Tenon reads files of PyTorch 2.9 and later: export the model again with one of them";
+std::string_view name_of(PayloadFolder folder) {
+  switch (folder) {
+    case PayloadFolder::weights: return "weights";
+    case PayloadFolder::constants: return "constants";
+  }
+  unreachable();
+}
 
 }  // namespace
 
-std::shared_ptr<const Archive> Archive::open(const std::string& path) {
+std::shared_ptr<const Archive> Archive::open(const std::string& path, std::string_view model) {
   auto file = MappedFile::open(path);
   require(looks_like_zip(file->bytes()), path,
           ": expected a .pt2 file written by torch.export.save, which is a zip archive; this ", "file is not one");
   ZipArchive zip(file->bytes(), path);
   std::shared_ptr<Archive> archive(new Archive(std::move(file), std::move(zip)));
-  archive->check_container();
+  if (archive->zip_.find(flat_program)) archive->check_flat(model);
+  else archive->check_container(model);
   return archive;
 }
 
-void Archive::check_container() {
+void Archive::check_flat(std::string_view model) {
+  container_ = Container::flat;
+  model_ = "model";
+  require(model.empty() || model == model_, path(), ": there is no model ", quoted(model),
+          "; a file of this format holds one, called model");
+  const ZipEntry* version = zip_.find("version");
+  require(version, path(), ": the entry 'version' is missing");
+  std::vector<std::string> numbers = split(trim(zip_.content(*version)), '.');
+  bool good = numbers.size() == 2;
+  for (const std::string& number : numbers)
+    good = good && !number.empty() && number.size() <= 4 && number.find_first_not_of("0123456789") == number.npos;
+  require(good, path(), ": expected a schema version such as 8.2 in the entry 'version', found ",
+          quoted(zip_.content(*version)));
+}
+
+void Archive::check_container(std::string_view model) {
   require(!zip_.entries().empty(), path(), ": the archive is empty");
-  if (zip_.find("serialized_exported_program.json")) {
-    const ZipEntry* version = zip_.find("version");
-    fail(path(), ": the file was written by PyTorch ", flat_writer(version ? trim(zip_.content(*version)) : ""),
-         export_again);
-  }
   std::string_view first = zip_.entries()[0].name;
   size_t slash = first.find('/');
   require(slash != std::string_view::npos, path(),
@@ -57,22 +67,54 @@ void Archive::check_container() {
   if (find("byteorder"))
     require(trim(content("byteorder")) == "little", path(),
             ": expected a file of a little-endian machine, found byte order ", quoted(content("byteorder")));
-  std::vector<std::string> models = names_in("models/");
-  std::erase_if(models, [](const std::string& name) { return !ends_with(name, ".json"); });
-  if (find("models/model.json")) {
+  choose_model(model);
+  bool pickled =
+      find(text("data/weights/", model_, ".pt")) && !find(text("data/weights/", model_, "_weights_config.json"));
+  container_ = pickled ? Container::pickled : Container::raw;
+}
+
+void Archive::choose_model(std::string_view wanted) {
+  std::vector<std::string> models;
+  for (const std::string& name : names_in("models/"))
+    if (ends_with(name, ".json")) models.push_back(name.substr(0, name.size() - 5));
+  auto named = [&](std::string_view name) { return std::find(models.begin(), models.end(), name) != models.end(); };
+  auto list = [&] {
+    std::vector<std::string> out;
+    for (size_t i = 0; i < models.size() && i < 10; ++i) out.push_back(quoted(models[i]));
+    return text(join(out, ", "), models.size() > 10 ? ", ..." : "");
+  };
+  require(!models.empty(), path(), ": the archive holds no exported program (models/model.json)",
+          find("data/aotinductor") || !names_in("data/aotinductor/").empty()
+              ? "; it is a package compiled by AOTInductor, which only PyTorch can run"
+              : "");
+  if (!wanted.empty()) {
+    require(named(wanted), path(), ": there is no model ", quoted(wanted), "; the file holds ", list());
+    model_ = wanted;
+  } else if (named("model")) {
     model_ = "model";
   } else {
-    require(!models.empty(), path(), ": the archive holds no exported program (models/model.json)",
-            find("data/aotinductor") || !names_in("data/aotinductor/").empty()
-                ? "; it is a package compiled by AOTInductor, which only PyTorch can run"
-                : "");
-    require(models.size() == 1, path(), ": expected models/model.json, found ", models.size(),
-            " models of other names");
-    model_ = models[0].substr(0, models[0].size() - 5);
+    require(models.size() == 1, path(), ": the file holds ", models.size(),
+            " models, none of them called model: ", list(), "; choose one with --model NAME");
+    model_ = models[0];
   }
-  if (find(text("data/weights/", model_, ".pt")) && !find(text("data/weights/", model_, "_weights_config.json")))
-    fail(path(), ": the file was written by PyTorch 2.8", export_again);
 }
+
+std::string Archive::program_entry() const {
+  return container_ == Container::flat ? std::string(flat_program) : text("models/", model_, ".json");
+}
+
+std::string Archive::samples_entry() const {
+  return container_ == Container::flat ? "serialized_example_inputs.pt" : text("data/sample_inputs/", model_, ".pt");
+}
+
+std::string Archive::pickled_entry(PayloadFolder folder) const {
+  if (container_ != Container::flat) return text("data/", name_of(folder), "/", model_, ".pt");
+  std::string stem = folder == PayloadFolder::weights ? "serialized_state_dict" : "serialized_constants";
+  // Before 2.4 these had the ending of JSON, with the same content.
+  return !find(stem + ".pt") && find(stem + ".json") ? stem + ".json" : stem + ".pt";
+}
+
+std::string_view Archive::extra_folder() const { return container_ == Container::flat ? "extra_files/" : "extra/"; }
 
 void Archive::check_zip_version(std::string_view version) const {
   constexpr int64_t newest = 10;  // of the versions that PyTorch itself reads

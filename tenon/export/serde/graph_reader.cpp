@@ -41,10 +41,6 @@ std::vector<double> read_floats(Json list) {
   return out;
 }
 
-[[noreturn]] void refuse_custom_object(Json where) {
-  where.fail("the program uses a custom object, which Tenon cannot read; export it without custom classes");
-}
-
 // Arguments that hold no value of the graph. False where the key is another.
 bool read_plain(JsonMember argument, Arg& out) {
   auto [key, value] = argument;
@@ -90,6 +86,7 @@ struct Reference {
 std::optional<Reference> reference_in(JsonMember argument) {
   auto [key, value] = argument;
   if (key == "as_tensor") return Reference{value.at("name").as_string(), ValueType::tensor};
+  if (key == "as_custom_obj") return Reference{value.at("name").as_string(), ValueType::custom_object};
   std::optional<ValueType> type;
   if (key == "as_sym_int") type = ValueType::integer;
   if (key == "as_sym_float") type = ValueType::floating;
@@ -182,6 +179,7 @@ class GraphReader {
     where.require(meta.has_value(), "the value ", quoted(ref.name), " has no entry in ", table_of(ref.type));
     ValueInfo info{.name = std::string(ref.name), .type = ref.type};
     if (ref.type == ValueType::tensor) info.meta = read_tensor_meta(*meta, context_);
+    else if (ref.type == ValueType::custom_object) info.class_name = meta->at("class_fqn").as_string();
     else info.expr = read_symbolic(*meta, context_);
     ++counts_[static_cast<int>(ref.type)];
     Value value = add_value(graph_.body(), std::move(info));
@@ -220,7 +218,6 @@ class GraphReader {
       return list;
     }
     if (key == "as_optional_tensor") return read_result(value);
-    if (key == "as_custom_obj") refuse_custom_object(json);
     Arg constant;
     if (!read_plain(argument, constant)) json.fail("expected a tensor, a number or a constant, found ", quoted(key));
     return constant;
@@ -228,7 +225,12 @@ class GraphReader {
 
   Arg read_argument(Json json) {
     JsonMember argument = read_union(json);
-    if (auto ref = reference_in(argument)) return use(*ref, json);
+    if (auto ref = reference_in(argument)) {
+      if (ref->type != ValueType::custom_object || defined_.contains(ref->name)) return use(*ref, json);
+      // An object of the constants that is no input: this mark, its name and its class.
+      return Arg::Items{Arg(OperatorName{"custom_obj"}), Arg(std::string(ref->name)),
+                        Arg(std::string(argument.value.at("class_fqn").as_string()))};
+    }
     Arg plain;
     if (read_plain(argument, plain)) return plain;
     auto [key, value] = argument;
@@ -264,7 +266,6 @@ class GraphReader {
     if (key == "as_graph")
       return Subgraph{std::string(value.at("name").as_string()),
                       std::shared_ptr<const GraphBody>(read_graph(value.at("graph"), context_).release())};
-    if (key == "as_custom_obj") refuse_custom_object(json);
     json.fail("expected an argument, found one of the unknown kind ", quoted(key));
   }
 
@@ -452,7 +453,6 @@ Arg read_reference(Json json, const Names& names) {
   JsonMember argument = read_union(json);
   auto ref = reference_in(argument);
   if (!ref) {
-    if (argument.key == "as_custom_obj") refuse_custom_object(json);
     if (argument.key == "as_sym_int" || argument.key == "as_sym_float" || argument.key == "as_sym_bool")
       return read_number(argument.value);
     return read_constant(json);

@@ -21,10 +21,17 @@ std::string_view reference_key(ValueType type) {
     case ValueType::integer: return "as_sym_int";
     case ValueType::floating: return "as_sym_float";
     case ValueType::boolean: return "as_sym_bool";
-    case ValueType::token:
-    case ValueType::custom_object: break;
+    case ValueType::custom_object: return "as_custom_obj";
+    case ValueType::token: break;
   }
   unreachable();
+}
+
+void write_custom_object(JsonWriter& out, std::string_view name, std::string_view class_name) {
+  out.begin_object();
+  out.field("name", name);
+  out.field("class_fqn", class_name);
+  out.end_object();
 }
 
 // The inside of as_sym_int: a name or a constant.
@@ -70,6 +77,11 @@ bool all_are(const Arg::Items& items) {
 
 void write_items(WriteContext& context, const GraphBody& graph, const Arg::Items& items) {
   JsonWriter& out = context.out;
+  if (!items.empty() && items[0] == Arg(OperatorName{"custom_obj"})) {  // as the reader makes it
+    out.key("as_custom_obj");
+    write_custom_object(out, *items.at(1).get<std::string>(), *items.at(2).get<std::string>());
+    return;
+  }
   if (!items.empty() && items[0].is<OperatorName>()) {  // a mapping, as the reader makes it
     out.key("as_string_to_argument");
     out.begin_object();
@@ -165,9 +177,7 @@ class GraphWriter {
     write_table("sym_int_values", ValueType::integer);
     write_table("sym_bool_values", ValueType::boolean);
     out_.field("is_single_tensor_return", graph_.single_tensor_return);
-    out_.key("custom_obj_values");
-    out_.begin_object();
-    out_.end_object();
+    write_table("custom_obj_values", ValueType::custom_object);
     write_table("sym_float_values", ValueType::floating);
     out_.end_object();
   }
@@ -188,6 +198,8 @@ class GraphWriter {
       if (!v || graph_.info(v).type != type) return;
       out_.key(graph_.info(v).name);
       if (type == ValueType::tensor) write_tensor_meta(context_, graph_.info(v).meta);
+      else if (type == ValueType::custom_object)
+        write_custom_object(out_, graph_.info(v).name, graph_.info(v).class_name);
       else write_symbolic(context_, graph_.info(v).expr);
     };
     for (const Arg& input : graph_.inputs) for_each_tensor(input, visit);
@@ -327,7 +339,8 @@ void write_argument(WriteContext& context, const GraphBody& graph, const Arg& ar
     } else {
       const ValueInfo& info = graph.info(*v);
       out.key(reference_key(info.type));
-      write_name(out, info.type == ValueType::tensor ? "name" : "as_name", info.name);
+      if (info.type == ValueType::custom_object) write_custom_object(out, info.name, info.class_name);
+      else write_name(out, info.type == ValueType::tensor ? "name" : "as_name", info.name);
     }
   } else if (auto* b = arg.get<bool>()) out.field("as_bool", *b);
   else if (auto* i = arg.get<SymInt>()) {

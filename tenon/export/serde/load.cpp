@@ -1,8 +1,11 @@
 #include "tenon/export/serde/load.h"
 
+#include <unordered_map>
+
 #include "tenon/export/serde/archive.h"
 #include "tenon/export/serde/samples.h"
 #include "tenon/export/serde/signature_reader.h"
+#include "tenon/export/serde/upgrade.h"
 #include "tenon/sym/parse.h"
 
 namespace tenon {
@@ -14,10 +17,6 @@ void read_version(ExportedProgram& program, Json root) {
   Json schema = root.at("schema_version");
   program.schema_major = schema.at("major").as_int();
   program.schema_minor = schema.at("minor").as_int();
-  schema.require(program.schema_major == 8, "expected schema version 8, found ", program.schema_major, ".",
-                 program.schema_minor,
-                 program.schema_major > 8 ? "; the file comes from a newer PyTorch than this Tenon knows"
-                                          : "; export the model again with PyTorch 2.9 or later");
 }
 
 void read_ranges(ExportedProgram& program, ReadContext& context, Json ranges) {
@@ -83,37 +82,67 @@ ExportedProgram read_root(Json root, ReadContext& context) {
 using namespace serde;
 
 ExportedProgram read_program(std::string_view json, const std::string& subject, const OpTable& ops) {
-  JsonDocument document(json, subject);
+  JsonDocument document = read_program_json(json, subject, true);
   ReadContext context{.ops = ops};
   return read_root(document.root(), context);
 }
 
 namespace {
 
-ExportedProgram read_file(const std::string& path, const OpTable& ops) {
-  auto archive = Archive::open(path);
-  JsonDocument document = archive->json(text("models/", archive->model(), ".json"));
+// Files with pickled weights say only there which tensors are parameters and require gradients: what PyTorch 2.4 wrote
+// of its inputs is mostly false.
+void adopt_weights(ExportedProgram& program) {
+  std::unordered_map<std::string_view, NamedTensor*> weights;
+  for (NamedTensor& weight : program.state) weights.emplace(weight.name, &weight);
+  for (const InputSpec& spec : program.signature.inputs) {
+    auto found = spec.kind == InputKind::parameter ? weights.find(spec.target) : weights.end();
+    if (found == weights.end()) continue;
+    found->second->is_parameter = true;
+    if (const Value* input = spec.arg.get<Value>())
+      program.graph->info(*input).meta.requires_grad = found->second->tensor.meta().requires_grad;
+  }
+}
+
+void read_state(ExportedProgram& program, const std::shared_ptr<const Archive>& archive, ReadContext& context) {
+  if (archive->container() == Container::raw) {
+    std::vector<const ZipEntry*> unchecked;
+    program.state = read_payloads(archive, PayloadFolder::weights, context, unchecked, program.opaque);
+    program.constants = read_payloads(archive, PayloadFolder::constants, context, unchecked, program.opaque);
+    program.check_payloads = [archive, unchecked] {
+      for (const ZipEntry* entry : unchecked) archive->zip().check(*entry);
+    };
+    return;
+  }
+  std::vector<std::function<void()>> checks;
+  program.state = read_pickled_payloads(archive, PayloadFolder::weights, checks);
+  program.constants = read_pickled_payloads(archive, PayloadFolder::constants, checks);
+  program.check_payloads = [checks] {
+    for (const auto& check : checks) check();
+  };
+  adopt_weights(program);
+}
+
+ExportedProgram read_file(const std::string& path, const OpTable& ops, const LoadOptions& options) {
+  auto archive = Archive::open(path, options.model);
+  std::string entry = archive->program_entry();
+  JsonDocument document =
+      read_program_json(archive->content(entry), text(path, ": ", entry), archive->container() == Container::flat);
   ReadContext context{.ops = ops};
   ExportedProgram program = read_root(document.root(), context);
-
-  std::vector<const ZipEntry*> unchecked;
-  program.state = read_payloads(archive, PayloadFolder::weights, context, unchecked);
-  program.constants = read_payloads(archive, PayloadFolder::constants, context, unchecked);
-  program.check_payloads = [archive, unchecked] {
-    for (const ZipEntry* entry : unchecked) archive->zip().check(*entry);
-  };
+  read_state(program, archive, context);
   program.samples = sample_reader(archive, program);
-  for (const std::string& name : archive->names_in("extra/"))
-    program.extra_files.emplace_back(name, archive->content("extra/" + name));
+  std::string_view extra = archive->extra_folder();
+  for (const std::string& name : archive->names_in(extra))
+    program.extra_files.emplace_back(name, archive->content(text(extra, name)));
   verify(program);
   return program;
 }
 
 }  // namespace
 
-ExportedProgram load_exported(const std::string& path, const OpTable& ops) {
+ExportedProgram load_exported(const std::string& path, const OpTable& ops, const LoadOptions& options) {
   try {
-    return read_file(path, ops);
+    return read_file(path, ops, options);
   } catch (const Error& error) {
     std::string_view message = error.what();
     if (message.find(path) != message.npos) throw;

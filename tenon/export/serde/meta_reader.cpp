@@ -37,14 +37,6 @@ SymInt read_expression(Json json, ReadContext& context) {
   return found->second;
 }
 
-void check_supported(const TensorMeta& meta, Json where) {
-  where.require(!is_complex(meta.dtype), "complex tensors are not supported yet, found ", name(meta.dtype));
-  where.require(meta.layout == Layout::strided, "only dense tensors are supported yet, found one of the layout ",
-                name(meta.layout));
-  where.require(meta.device.type == "cpu", "only tensors on the CPU are supported yet, found one on ",
-                quoted(meta.device.type), "; export the model on the CPU");
-}
-
 bool elements_fit(const TensorMeta& meta) {
   int64_t elements = 1;
   bool fits = true;
@@ -84,7 +76,6 @@ TensorMeta read_tensor_meta(Json json, ReadContext& context) {
   if (auto offset = meta.offset.constant()) json.require(*offset >= 0, "the storage offset is negative: ", *offset);
   meta.device = read_device(json.at("device"));
   meta.layout = read_layout(json.at("layout"));
-  check_supported(meta, json);
   json.require(elements_fit(meta), "the number of elements of sizes ", meta.sizes, " does not fit into 64 bits");
   if (auto grad = json.given("requires_grad")) meta.requires_grad = grad->as_bool();
   return meta;

@@ -33,9 +33,6 @@ class PayloadReader {
       : archive_(archive), folder_(std::move(folder)), context_(context), unchecked_(unchecked) {}
 
   NamedTensor read(std::string_view name, Json entry) {
-    if (auto pickled = entry.given("use_pickle"); pickled && pickled->as_bool())
-      entry.fail("holds ", quoted(name), " as a pickle, which Tenon does not execute; save plain tensors instead of ",
-                 "tensor subclasses and custom objects");
     auto described = entry.given("tensor_meta");
     entry.require(described.has_value(), "expected tensor_meta for ", quoted(name));
     NamedTensor out{.name = std::string(name)};
@@ -59,6 +56,23 @@ class PayloadReader {
     std::string what = text(archive_->path(), ": ", quoted(name), " in ", path);
     require_fits(meta, payload.size, what);
     out.tensor = Tensor(std::move(meta), storage_of(path, payload));
+    return out;
+  }
+
+  // Pickles are carried along, and never read.
+  static bool is_opaque(Json entry) {
+    auto pickled = entry.given("use_pickle");
+    return pickled && pickled->as_bool();
+  }
+  OpaquePayload carry(std::string_view name, Json entry, bool is_weight) {
+    std::string_view file = entry.at("path_name").as_string();
+    const ZipEntry& payload = archive_->at(text(folder_, file));
+    OpaquePayload out{.name = std::string(name), .file = std::string(file), .is_weight = is_weight};
+    if (auto param = entry.given("is_param")) out.is_parameter = param->as_bool();
+    if (auto described = entry.given("tensor_meta")) out.meta = read_tensor_meta(*described, context_);
+    out.bytes = archive_->zip().bytes_unchecked(payload);
+    out.owner = archive_;
+    unchecked_.push_back(&payload);
     return out;
   }
 
@@ -107,13 +121,18 @@ class PayloadReader {
 }  // namespace
 
 std::vector<NamedTensor> read_payloads(const std::shared_ptr<const Archive>& archive, PayloadFolder folder,
-                                       ReadContext& context, std::vector<const ZipEntry*>& unchecked) {
+                                       ReadContext& context, std::vector<const ZipEntry*>& unchecked,
+                                       std::vector<OpaquePayload>& opaque) {
   std::string kind = folder == PayloadFolder::weights ? "weights" : "constants";
   std::string where = text("data/", kind, "/");
   JsonDocument document = archive->json(text(where, archive->model(), "_", kind, "_config.json"));
   PayloadReader reader(archive, where, context, unchecked);
   std::vector<NamedTensor> out;
-  for (JsonMember entry : document.root().at("config").members()) out.push_back(reader.read(entry.key, entry.value));
+  for (JsonMember entry : document.root().at("config").members()) {
+    if (PayloadReader::is_opaque(entry.value))
+      opaque.push_back(reader.carry(entry.key, entry.value, folder == PayloadFolder::weights));
+    else out.push_back(reader.read(entry.key, entry.value));
+  }
   return out;
 }
 

@@ -1,42 +1,16 @@
 #include "tenon/export/serde/samples.h"
 
-#include <cstring>
 #include <map>
 
+#include "tenon/export/serde/torch_save.h"
 #include "tenon/io/json.h"
-#include "tenon/io/pickle.h"
 
 namespace tenon::serde {
 namespace {
 
-// The inner archive, kept as long as a tensor lies in it.
-struct SampleArchive {
-  std::shared_ptr<const Archive> outer;
-  ZipArchive zip;
-  std::string root;
-};
-
-struct StorageClass {
-  std::string_view name;
-  DType dtype;
-};
-constexpr StorageClass storage_classes[] = {
-    {"DoubleStorage", DType::f64},    {"FloatStorage", DType::f32},        {"HalfStorage", DType::f16},
-    {"BFloat16Storage", DType::bf16}, {"LongStorage", DType::i64},         {"IntStorage", DType::i32},
-    {"ShortStorage", DType::i16},     {"CharStorage", DType::i8},          {"ByteStorage", DType::u8},
-    {"BoolStorage", DType::boolean},  {"ComplexFloatStorage", DType::c64}, {"ComplexDoubleStorage", DType::c128},
-};
-
-Device device_at(std::string_view location) {
-  size_t colon = location.find(':');
-  Device device{.type = std::string(location.substr(0, colon))};
-  if (colon != std::string_view::npos && colon + 1 < location.size()) device.index = location[colon + 1] - '0';
-  return device;
-}
-
 class SampleReader {
  public:
-  explicit SampleReader(std::shared_ptr<const SampleArchive> archive) : archive_(std::move(archive)) {}
+  explicit SampleReader(TorchSave& file) : file_(file) {}
 
   void walk(const Tree& tree, PickleValue value) {
     if (tree.is_leaf()) {
@@ -151,130 +125,24 @@ class SampleReader {
       case PickleKind::integer: return value.as_int();
       case PickleKind::real: return value.as_real();
       case PickleKind::string: return std::string(value.as_string());
-      case PickleKind::call: return read_tensor(value.callee(), value.args());
+      case PickleKind::call: return file_.tensor(value).tensor;
       default:
         value.fail("expected a tensor, a number, a string or None in the sample inputs, found ", value.describe());
     }
   }
 
-  Tensor read_tensor(PickleValue function, PickleValue args) {
-    auto is = [&](std::string_view name, size_t least) {
-      return function.is_global("torch._utils", name) && args.size() >= least;
-    };
-    if (is("_rebuild_tensor_v2", 6)) {
-      check_flags(args, 6);
-      return rebuild(args, std::nullopt);
-    }
-    if (is("_rebuild_tensor_v3", 7)) {
-      check_flags(args, 7);
-      PickleValue dtype = args[6];
-      std::optional<DType> known;
-      if (dtype.is(PickleKind::global) && dtype.module() == "torch") known = dtype_of(dtype.name());
-      dtype.require(known.has_value(), "expected a dtype, found ", dtype.describe());
-      return rebuild(args, known);
-    }
-    if (is("_rebuild_parameter", 2) || is("_rebuild_parameter_with_state", 2)) {
-      args[0].require(args[0].is(PickleKind::call), "expected a tensor, found ", args[0].describe());
-      Tensor t = read_tensor(args[0].callee(), args[0].args());
-      TensorMeta meta = t.meta();
-      meta.requires_grad = args[1].as_bool();
-      return Tensor(std::move(meta), t.storage());
-    }
-    if (function.is_global("torch._tensor", "_rebuild_from_type_v2") && args.size() == 4) {
-      bool plain = args[1].is_global("torch", "Tensor") || args[1].is_global("torch.nn.parameter", "Parameter");
-      args[1].require(plain, "expected a plain tensor, found ", args[1].describe());
-      args[0].require(!args[0].is_global("torch._tensor", "_rebuild_from_type_v2"), "a tensor is wrapped twice");
-      return read_tensor(args[0], args[2]);
-    }
-    function.fail("expected a tensor in the sample inputs, found a call of ", function.describe());
-  }
-
-  static void check_flags(PickleValue args, size_t at) {
-    if (args.size() <= at || args[at].is_none()) return;
-    PickleValue flags = args[at];
-    flags.require(flags.is(PickleKind::dict), "expected the flags of a tensor, found ", flags.describe());
-    for (size_t i = 0; i < flags.size(); ++i) {
-      auto [key, value] = flags.pair(i);
-      bool set = !value.is(PickleKind::boolean) || value.as_bool();
-      flags.require(!set, "a tensor of the sample inputs is a ", key_text(key), " view, which Tenon does not support");
-    }
-  }
-
-  Sizes read_sizes(PickleValue list) {
-    list = unwrapped(list);
-    list.require(list.is(PickleKind::tuple) || list.is(PickleKind::list), "expected sizes or strides, found ",
-                 list.describe());
-    Sizes out;
-    for (size_t i = 0; i < list.size(); ++i) out.push_back(list[i].as_int());
-    return out;
-  }
-
-  Tensor rebuild(PickleValue args, std::optional<DType> dtype) {
-    PickleValue reference = args[0];
-    reference.require(
-        reference.is(PickleKind::persistent) && reference.id().is(PickleKind::tuple) && reference.id().size() == 5,
-        "expected the storage of a tensor, found ", reference.describe());
-    PickleValue id = reference.id();
-    PickleValue type = id[1];
-    std::optional<DType> stored;
-    bool untyped = type.is_global("torch.storage", "UntypedStorage") || type.is_global("torch", "UntypedStorage");
-    if (type.is(PickleKind::global) && type.module() == "torch")
-      for (const StorageClass& c : storage_classes)
-        if (c.name == type.name()) stored = c.dtype;
-    type.require(stored || untyped, "expected a class of storage, found ", type.describe());
-    if (!dtype) dtype = stored;
-    type.require(dtype.has_value(), "a tensor without a dtype");
-    TensorMeta meta{.dtype = *dtype};
-    meta.sizes = read_sizes(args[2]);
-    meta.strides = read_sizes(args[3]);
-    meta.offset = args[1].as_int();
-    meta.requires_grad = args[4].as_bool();
-    meta.device = device_at(id[3].as_string());
-    args.require(meta.rank() <= 64 && meta.strides.size() == meta.rank(), "a tensor with ", meta.rank(), " sizes and ",
-                 meta.strides.size(), " strides");
-    std::shared_ptr<Storage> storage = storage_of(id[2]);
-    require_fits(meta, storage->size(), text(archive_->zip.subject(), ": a sample input"));
-    return Tensor(std::move(meta), std::move(storage));
-  }
-
-  std::shared_ptr<Storage> storage_of(PickleValue key) {
-    auto& storage = storages_[std::string(key.as_string())];
-    if (storage) return storage;
-    const ZipEntry* entry = archive_->zip.find(text(archive_->root, "data/", key.as_string()));
-    key.require(entry, "the storage ", quoted(key.as_string()), " of a tensor is missing");
-    std::span<const std::byte> bytes = archive_->zip.bytes(*entry);
-    if (reinterpret_cast<uintptr_t>(bytes.data()) % 16 == 0) {
-      storage = std::make_shared<Storage>(bytes, archive_);
-    } else {
-      storage = std::make_shared<Storage>(bytes.size());
-      if (!bytes.empty()) std::memcpy(storage->mutable_data(), bytes.data(), bytes.size());
-    }
-    return storage;
-  }
-
-  std::shared_ptr<const SampleArchive> archive_;
-  std::map<std::string, std::shared_ptr<Storage>> storages_;
+  TorchSave& file_;
 };
 
 std::optional<SampleInputs> read_samples(const std::shared_ptr<const Archive>& archive, const Tree& tree) {
-  std::string name = text("data/sample_inputs/", archive->model(), ".pt");
+  std::string name = archive->samples_entry();
   const ZipEntry* entry = archive->find(name);
   if (!entry || entry->size == 0) return std::nullopt;
-  std::string subject = text(archive->path(), ": ", name);
-  auto inner =
-      std::make_shared<SampleArchive>(SampleArchive{archive, ZipArchive(archive->zip().bytes(*entry), subject), ""});
-  require(!inner->zip.entries().empty(), subject, ": the archive is empty");
-  std::string_view first = inner->zip.entries()[0].name;
-  require(first.find('/') != std::string_view::npos, subject, ": expected a file written by torch.save");
-  inner->root = first.substr(0, first.find('/') + 1);
-  const ZipEntry* order = inner->zip.find(inner->root + "byteorder");
-  require(!order || trim(inner->zip.content(*order)) == "little", subject,
-          ": expected a file of a little-endian machine");
-  const ZipEntry* pickle = inner->zip.find(inner->root + "data.pkl");
-  require(pickle, subject, ": the entry data.pkl is missing");
-  PickleDocument document(inner->zip.bytes(*pickle), subject);
-  SampleReader reader(inner);
-  reader.walk(tree, document.root());
+  archive->zip().check(*entry);
+  TorchSave file(archive, name, "the sample inputs");
+  SampleReader reader(file);
+  reader.walk(tree, file.root());
+  file.check()();
   return SampleInputs{tree, std::move(reader.leaves)};
 }
 

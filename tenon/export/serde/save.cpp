@@ -59,8 +59,20 @@ void write_input_spec(WriteContext& context, const GraphBody& graph, const Input
     case InputKind::constant_tensor:
       write_spec(out, "tensor_constant", value_name(), "tensor_constant_name", spec.target);
       break;
-    case InputKind::custom_object:
-    case InputKind::token: fail("an input of the kind ", name(spec.kind), " cannot be written");
+    case InputKind::custom_object: {
+      const ValueInfo& info = graph.info(*spec.arg.get<Value>());
+      out.begin_object();
+      out.key("custom_obj");
+      out.begin_object();
+      out.key("arg");
+      out.begin_object();
+      out.field("name", info.name);
+      out.field("class_fqn", info.class_name);
+      out.end_object();
+      out.field("custom_obj_name", spec.target);
+      break;
+    }
+    case InputKind::token: write_spec(out, "token", value_name(), "", ""); break;
   }
   end_spec(out);
 }
@@ -92,7 +104,7 @@ void write_output_spec(WriteContext& context, const GraphBody& graph, const Outp
     case OutputKind::gradient_to_user_input:
       write_spec(out, "gradient_to_user_input", value_name(), "user_input_name", spec.target);
       break;
-    case OutputKind::token: fail("an output of the kind TOKEN cannot be written");
+    case OutputKind::token: write_spec(out, "token", value_name(), "", ""); break;
   }
   end_spec(out);
 }
@@ -204,8 +216,8 @@ class ArchiveWriter {
 };
 
 // One file per storage and dtype, in order of first appearance; the config goes group by group, as PyTorch writes it.
-void write_payloads(ArchiveWriter& archive, const std::vector<NamedTensor>& tensors, std::string_view kind,
-                    std::string_view prefix) {
+void write_payloads(ArchiveWriter& archive, const std::vector<NamedTensor>& tensors,
+                    const std::vector<OpaquePayload>& opaque, std::string_view kind, std::string_view prefix) {
   std::map<std::pair<const Storage*, DType>, size_t> group_of;
   std::vector<std::vector<const NamedTensor*>> groups;
   for (const NamedTensor& t : tensors) {
@@ -221,20 +233,31 @@ void write_payloads(ArchiveWriter& archive, const std::vector<NamedTensor>& tens
   out.begin_object();
   out.key("config");
   out.begin_object();
+  std::map<std::string, size_t> counts;  // of files by the prefix of their names
+  auto write_entry = [&](std::string_view name, std::string_view file, bool is_parameter, const TensorMeta* meta,
+                         bool pickled) {
+    out.key(name);
+    out.begin_object();
+    out.field("path_name", file);
+    out.field("is_param", is_parameter);
+    out.field("use_pickle", pickled);
+    out.key("tensor_meta");
+    if (meta) write_tensor_meta(context, *meta);
+    else out.null();
+    out.end_object();
+  };
+  for (const OpaquePayload& payload : opaque) {
+    if (payload.is_weight != (kind == "weights")) continue;
+    std::string stem = payload.file.substr(0, payload.file.find_last_not_of("0123456789") + 1);
+    std::string file = text(stem, counts[stem]++);
+    archive.add(text("data/", kind, "/", file), payload.bytes);
+    write_entry(payload.name, file, payload.is_parameter, payload.meta ? &*payload.meta : nullptr, true);
+  }
   for (size_t i = 0; i < groups.size(); ++i) {
-    std::string file = text(prefix, i);
+    std::string file = text(prefix, counts[std::string(prefix)]++);
     const Storage& storage = *groups[i][0]->tensor.storage();
     archive.add(text("data/", kind, "/", file), std::span(storage.data(), storage.size()));
-    for (const NamedTensor* t : groups[i]) {
-      out.key(t->name);
-      out.begin_object();
-      out.field("path_name", file);
-      out.field("is_param", t->is_parameter);
-      out.field("use_pickle", false);
-      out.key("tensor_meta");
-      write_tensor_meta(context, t->tensor.meta());
-      out.end_object();
-    }
+    for (const NamedTensor* t : groups[i]) write_entry(t->name, file, t->is_parameter, &t->tensor.meta(), false);
   }
   out.end_object();
   out.end_object();
@@ -314,9 +337,13 @@ void save_exported(const ExportedProgram& program, const std::string& path,
   program.check_payloads();
   std::string json = to_json(program);
   std::string samples = samples_of(program, warn);
+  for (const OpaquePayload& payload : program.opaque)
+    if (warn)
+      warn(text(quoted(payload.name), " is a pickle, written as it is: PyTorch will execute what it holds when it ",
+                "loads the file"));
   ArchiveWriter archive(path);
-  write_payloads(archive, program.state, "weights", "weight_");
-  write_payloads(archive, program.constants, "constants", "tensor_");
+  write_payloads(archive, program.state, program.opaque, "weights", "weight_");
+  write_payloads(archive, program.constants, program.opaque, "constants", "tensor_");
   archive.add("models/model.json", json);
   archive.add("data/sample_inputs/model.pt", samples);
   for (const auto& [name, content] : program.extra_files) archive.add("extra/" + name, content);

@@ -40,9 +40,13 @@ InputSpec read_input(Json json, const GraphBody& graph, const Names& names) {
     spec.kind = InputKind::constant_tensor;
     read_state_input(spec, content, "tensor_constant_name", names);
   } else if (key == "custom_obj") {
-    json.fail("the program has a custom object as input, which Tenon cannot read; export it without custom classes");
+    spec.kind = InputKind::custom_object;
+    read_state_input(spec, content, "custom_obj_name", names);
   } else if (key == "token") {
-    json.fail("the program has an effect token as input, which Tenon does not support yet");
+    spec.kind = InputKind::token;
+    Json name = content.at("arg").at("name");
+    spec.arg = find_value(name, names);
+    spec.name = name.as_string();
   } else {
     json.fail("expected the kind of an input, found ", quoted(key));
   }
@@ -81,7 +85,11 @@ OutputSpec read_output(Json json, const Names& names) {
     spec.target = content.at(form.target_key).as_string();
     return spec;
   }
-  json.require(key != "token", "the program has an effect token as output, which Tenon does not support yet");
+  if (key == "token") {
+    spec.kind = OutputKind::token;
+    spec.arg = find_value(content.at("arg").at("name"), names);
+    return spec;
+  }
   json.fail("expected the kind of an output, found ", quoted(key));
 }
 
