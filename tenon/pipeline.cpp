@@ -26,7 +26,7 @@ std::optional<StageName> stage_named(std::string_view name) {
 ExportedProgram open_program(const std::string& path) {
   ExportedProgram program = load_exported(path, registry());
   try {
-    check_metas(program.graph.body());
+    check_metas(program.graph.body(), program.hints);
   } catch (const Error& e) { fail(path, ": ", e.what()); }
   return program;
 }

@@ -28,8 +28,11 @@ void read_ranges(ExportedProgram& program, ReadContext& context, Json ranges) {
     member.value.require(!range.is_empty(), "the range of ", quoted(member.key), " is empty: from ", range.lo, " to ",
                          range.hi);
     program.ranges.emplace_back(member.key, range);
+    context.budget.take_weight(member.key.size(), "ranges of symbols");
     try {
-      context.shapes.constrain(sym::parse(member.key), range);
+      SymInt key = sym::parse(member.key);
+      context.budget.take_weight(sym::weight(key), "ranges of symbols");
+      context.shapes.constrain(key, range);
     } catch (const Error& error) { member.value.fail(error.what()); }
   }
 }
@@ -44,7 +47,8 @@ void read_dialect(ExportedProgram& program, Json verifiers) {
 }
 
 // Guards are kept as text; parsing them here makes sure that none of them is anything but a condition on inputs.
-std::string_view read_guard(Json guard) {
+std::string_view read_guard(Json guard, ReadContext& context) {
+  context.budget.take_weight(guard.as_string().size(), "guards");
   try {
     sym::parse_guard(guard.as_string());
   } catch (const Error& error) { guard.fail(error.what()); }
@@ -57,7 +61,7 @@ ExportedProgram read_root(Json root, ReadContext& context) {
   if (auto verifiers = root.given("verifiers")) read_dialect(program, *verifiers);
   if (auto ranges = root.given("range_constraints")) read_ranges(program, context, *ranges);
   if (auto guards = root.given("guards_code"))
-    for (Json guard : guards->items()) program.guards.emplace_back(read_guard(guard));
+    for (Json guard : guards->items()) program.guards.emplace_back(read_guard(guard, context));
   if (auto opset = root.given("opset_version"))
     for (JsonMember member : opset->members()) program.opset_version.emplace_back(member.key, member.value.as_int());
 
@@ -83,8 +87,9 @@ ExportedProgram read_root(Json root, ReadContext& context) {
 using namespace serde;
 
 ExportedProgram read_program(std::string_view json, const std::string& subject, const OpTable& ops) {
-  JsonDocument document(json, subject);
-  ReadContext context{.ops = ops};
+  Budget budget(subject, json.size());
+  JsonDocument document(json, subject, {.budget = &budget});
+  ReadContext context{.ops = ops, .budget = budget};
   return read_root(document.root(), context);
 }
 
@@ -93,7 +98,7 @@ namespace {
 ExportedProgram read_file(const std::string& path, const OpTable& ops) {
   auto archive = Archive::open(path);
   JsonDocument document = archive->json(text("models/", archive->model(), ".json"));
-  ReadContext context{.ops = ops};
+  ReadContext context{.ops = ops, .budget = archive->budget()};
   ExportedProgram program = read_root(document.root(), context);
 
   std::vector<const ZipEntry*> unchecked;
@@ -103,8 +108,12 @@ ExportedProgram read_file(const std::string& path, const OpTable& ops) {
     for (const ZipEntry* entry : unchecked) archive->zip().check(*entry);
   };
   program.samples = sample_reader(archive, program);
+  auto take_extra = [&](const std::string& name) {
+    archive->budget().take_bytes(archive->at(name).size, "extra files");
+    return archive->content(name);
+  };
   for (const std::string& name : archive->names_in("extra/"))
-    program.extra_files.emplace_back(name, archive->content("extra/" + name));
+    program.extra_files.emplace_back(name, take_extra("extra/" + name));
   verify(program);
   return program;
 }

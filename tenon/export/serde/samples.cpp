@@ -30,7 +30,10 @@ constexpr StorageClass storage_classes[] = {
 Device device_at(std::string_view location) {
   size_t colon = location.find(':');
   Device device{.type = std::string(location.substr(0, colon))};
-  if (colon != std::string_view::npos && colon + 1 < location.size()) device.index = location[colon + 1] - '0';
+  if (colon != std::string_view::npos && colon + 1 < location.size()) {
+    char digit = location[colon + 1];
+    device.index = digit >= '0' && digit <= '9' ? digit - '0' : 0;
+  }
   return device;
 }
 
@@ -109,16 +112,14 @@ class SampleReader {
     value.require(value.is(PickleKind::object) && value.state() && value.state()->is(PickleKind::dict),
                   "expected an object of ", quoted(tree.type), " in the sample inputs, found ", value.describe());
     PickleValue state = *value.state();
+    std::map<std::string_view, PickleValue> fields;
+    for (size_t i = 0; i < state.size(); ++i)
+      if (auto [key, item] = state.pair(i); key.is(PickleKind::string)) fields.emplace(key.as_string(), item);
     for (size_t n = 0; n < names.size(); ++n) {
-      bool found = false;
-      for (size_t i = 0; i < state.size() && !found; ++i) {
-        auto [key, item] = state.pair(i);
-        if (!key.is(PickleKind::string) || key.as_string() != names[n]) continue;
-        found = true;
-        walk(tree.children[n], item);
-      }
-      value.require(found, "the sample inputs hold an object of ", quoted(tree.type), " without the field ",
-                    quoted(names[n]));
+      auto found = fields.find(names[n]);
+      if (found == fields.end())
+        value.fail("the sample inputs hold an object of ", quoted(tree.type), " without the field ", quoted(names[n]));
+      walk(tree.children[n], found->second);
     }
   }
 
@@ -246,6 +247,7 @@ class SampleReader {
     if (reinterpret_cast<uintptr_t>(bytes.data()) % 16 == 0) {
       storage = std::make_shared<Storage>(bytes, archive_);
     } else {
+      archive_->outer->budget().take_bytes(bytes.size(), "sample inputs");
       storage = std::make_shared<Storage>(bytes.size());
       if (!bytes.empty()) std::memcpy(storage->mutable_data(), bytes.data(), bytes.size());
     }
@@ -261,8 +263,8 @@ std::optional<SampleInputs> read_samples(const std::shared_ptr<const Archive>& a
   const ZipEntry* entry = archive->find(name);
   if (!entry || entry->size == 0) return std::nullopt;
   std::string subject = text(archive->path(), ": ", name);
-  auto inner =
-      std::make_shared<SampleArchive>(SampleArchive{archive, ZipArchive(archive->zip().bytes(*entry), subject), ""});
+  auto inner = std::make_shared<SampleArchive>(
+      SampleArchive{archive, ZipArchive(archive->zip().bytes(*entry), subject, {.budget = &archive->budget()}), ""});
   require(!inner->zip.entries().empty(), subject, ": the archive is empty");
   std::string_view first = inner->zip.entries()[0].name;
   require(first.find('/') != std::string_view::npos, subject, ": expected a file written by torch.save");
@@ -272,7 +274,7 @@ std::optional<SampleInputs> read_samples(const std::shared_ptr<const Archive>& a
           ": expected a file of a little-endian machine");
   const ZipEntry* pickle = inner->zip.find(inner->root + "data.pkl");
   require(pickle, subject, ": the entry data.pkl is missing");
-  PickleDocument document(inner->zip.bytes(*pickle), subject);
+  PickleDocument document(inner->zip.bytes(*pickle), subject, {.budget = &archive->budget()});
   SampleReader reader(inner);
   reader.walk(tree, document.root());
   return SampleInputs{tree, std::move(reader.leaves)};
