@@ -4,9 +4,10 @@
 #   make test     everything: C++ tests, also under sanitizers, fuzzing, command lines, real PyTorch in both directions
 #   make quick    the C++ tests alone
 #   make record   recordings of real PyTorch made anew (they are committed)
+#   make fuzz     fuzzes every target for MINUTES (default 1) minutes
 #   make bench    build time, opening, eager calls and a resnet18, with PyTorch beside us
 #   make format   formats the C++ sources; format-check only looks
-.PHONY: all demo test quick record bench format format-check clean configure
+.PHONY: all demo test quick record fuzz bench format format-check clean configure
 .DEFAULT_GOAL := all
 
 all: configure
@@ -30,6 +31,9 @@ quick: configure
 
 record:
 	@scripts/record
+
+fuzz:
+	@scripts/fuzz $$(( $(or $(MINUTES),1) * 60 ))
 
 bench: configure
 	@scripts/setup python

@@ -31,6 +31,17 @@ bool same_tensor(const Tensor& a, const Tensor& b) {
          a.strides() == b.strides() && a.dtype() == b.dtype() && a.storage()->size() > 0;
 }
 
+// Equal for tensors that same_tensor finds equal.
+size_t place_of(const Tensor& t) {
+  size_t hash = std::hash<const void*>()(t.storage().get());
+  auto mix = [&](size_t value) { hash = (hash ^ value) * 0x9e3779b97f4a7c15ull; };
+  mix(t.meta().offset.hash());
+  mix(static_cast<size_t>(t.dtype()));
+  for (SymInt s : t.sizes()) mix(s.hash());
+  for (SymInt s : t.strides()) mix(s.hash());
+  return hash;
+}
+
 std::vector<BasicArg<TensorMeta>> metas_of(const GraphBody& graph, const Node& node) {
   std::vector<BasicArg<TensorMeta>> metas;
   for (const Arg& r : node.results) {
@@ -72,7 +83,13 @@ class Walk {
 
  private:
   void bind_inputs() {
-    std::vector<Tensor> state;  // per input of the new graph: the tensor it holds, for finding equal ones
+    struct Held {
+      Tensor tensor;
+      size_t input;  // of the new graph
+      ValueId value;
+    };
+    std::unordered_multimap<size_t, Held> held_before;  // by place_of
+    StateIndex state(program_);
     size_t leaf = 0;
     for (size_t i = 0; i < from_.inputs.size(); ++i) {
       const InputSpec& spec = program_.signature.inputs[i];
@@ -89,17 +106,19 @@ class Walk {
         convention_.user_names.push_back(spec.name);
       }
       const ValueInfo& info = from_.info(*v);
-      Tensor held = is_state(meaning) ? program_.tensor_of(spec) : Tensor();
-      size_t same = no_input;  // parameters and buffers that are one tensor are one input
-      for (size_t k = 0; held && k < state.size() && same == no_input; ++k)
-        if (same_tensor(state[k], held) && convention_.inputs[k].index() == meaning.index()) same = k;
-      if (same != no_input) {
-        if (auto* p = std::get_if<input::Parameter>(&convention_.inputs[same])) p->names.push_back(spec.target);
-        else if (auto* b = std::get_if<input::Buffer>(&convention_.inputs[same])) b->names.push_back(spec.target);
-        for (size_t k = 0; k < i; ++k)
-          if (const Value* other = from_.inputs[k].get<Value>();
-              other && same_tensor(program_.tensor_of(program_.signature.inputs[k]), held))
-            values_[v->id] = values_[other->id];
+      Tensor held = is_state(meaning) ? state.tensor_of(spec) : Tensor();
+      const Held* same = nullptr;  // parameters and buffers that are one tensor are one input
+      if (held) {
+        auto [first, last] = held_before.equal_range(place_of(held));
+        for (auto it = first; it != last && !same; ++it)
+          if (same_tensor(it->second.tensor, held) && convention_.inputs[it->second.input].index() == meaning.index())
+            same = &it->second;
+      }
+      if (same) {
+        if (auto* p = std::get_if<input::Parameter>(&convention_.inputs[same->input])) p->names.push_back(spec.target);
+        else if (auto* b = std::get_if<input::Buffer>(&convention_.inputs[same->input]))
+          b->names.push_back(spec.target);
+        values_[v->id] = values_[same->value];
         continue;
       }
       ValueInfo fresh = info;
@@ -107,7 +126,7 @@ class Walk {
       Value input = add_value(graph_, fresh);
       graph_.inputs.emplace_back(input);
       convention_.inputs.push_back(meaning);
-      state.push_back(held);
+      if (held) held_before.emplace(place_of(held), Held{held, graph_.inputs.size() - 1, v->id});
       own_input_[i] = graph_.inputs.size() - 1;
       if (info.type != ValueType::tensor) {
         values_[v->id] = info.expr;
@@ -138,7 +157,7 @@ class Walk {
         if (auto* v = a.get<Value>()) args.push_back(*v ? values_[v->id] : CallArg());
         else
           args.push_back(
-              map_tensors<Tensor>(a, [&](const Value& v) { return v ? *values_[v.id].get<Tensor>() : Tensor(); }));
+              map_tensors<Tensor>(a, [&](const Value& v) { return v ? values_[v.id].as<Tensor>() : Tensor(); }));
       }
       std::vector<BasicArg<TensorMeta>> metas = metas_of(from_, node);
       GradMode grad(node.grad_enabled);
@@ -170,7 +189,7 @@ class Walk {
     std::vector<bool> emitted(graph_.inputs.size());
     for (size_t i = 0; i < from_.inputs.size(); ++i) {
       if (!wrote(i)) continue;
-      const Tensor& t = *values_[from_.inputs[i].get<Value>()->id].get<Tensor>();
+      const Tensor& t = values_[from_.inputs[i].get<Value>()->id].as<Tensor>();
       size_t input = own_input_[i];
       if (input == no_input || emitted[input]) continue;
       emitted[input] = true;

@@ -8,7 +8,7 @@
 
 namespace tenon {
 
-CallResults Functionalizer::call(const Op& op, CallArgs args) {
+CallResults Functionalizer::run(const Op& op, CallArgs args) {
   if (op.functional) return write_call(op, std::move(args));
   if (op.kind == OpKind::view) return view_call(op, args);
   const OpDef* def = op.def;
@@ -78,7 +78,7 @@ CallResults Functionalizer::emit(const Op& op, const CallArgs& args) {
 }
 
 CallResults Functionalizer::view_call(const Op& op, const CallArgs& args) {
-  AliasedTensor base = find(*args[0].get<Tensor>());  // a copy: look() may move the table
+  AliasedTensor base = find(args[0].as<Tensor>());  // a copy: look() may move the table
   MetaCall call(op, args);
   std::vector<IndexMap> maps = op.def->view(call);
   const auto* known = known_for == &op ? known_metas : nullptr;
@@ -125,8 +125,8 @@ CallResults Functionalizer::write_call(const Op& op, CallArgs args) {
   CallArgs plain(args.begin(), args.begin() + static_cast<ptrdiff_t>(own));
   CallResults values = call(*op.functional, std::move(plain));
   if (op.functional->kind == OpKind::view) {  // unsqueeze_: the tensor itself looks another way from now on
-    Tensor target = *args[0].get<Tensor>();
-    AliasedTensor now = find(*values[0].get<Tensor>());
+    Tensor target = args[0].as<Tensor>();
+    AliasedTensor now = find(values[0].as<Tensor>());
     target.impl()->meta = now.handle.meta();
     now.handle = target;
     tensors_[target.impl()] = std::move(now);
@@ -136,8 +136,8 @@ CallResults Functionalizer::write_call(const Op& op, CallArgs args) {
   size_t next = 0;
   for (size_t i = 0; i < op.schema.args.size(); ++i) {
     if (!op.schema.args[i].writes) continue;
-    Tensor target = *args[i].get<Tensor>();
-    write(target, read(*values[next++].get<Tensor>()));
+    Tensor target = args[i].as<Tensor>();
+    write(target, read(values[next++].as<Tensor>()));
     results.emplace_back(target);
   }
   return results;

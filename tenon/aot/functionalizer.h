@@ -35,7 +35,7 @@ class Functionalizer : public Dispatcher {
   const std::vector<BasicArg<TensorMeta>>* known_metas = nullptr;  // of the results of the node being replayed
   const Op* known_for = nullptr;
 
-  CallResults call(const Op& op, CallArgs args) override;
+  CallResults run(const Op& op, CallArgs args) override;
 
   /// A tensor with a memory of its own.
   Tensor fresh(const Tensor& value, size_t input = no_input, bool may_carry_gradient = true);

@@ -7,6 +7,7 @@ namespace tenon {
 
 std::vector<Sharing> sharings_of(const ExportedProgram& program, const std::vector<CallArg>& user_inputs) {
   std::vector<std::pair<Tensor, size_t>> tensors;
+  StateIndex state(program);
   size_t leaf = 0;
   for (size_t i = 0; i < program.signature.inputs.size(); ++i) {
     const InputSpec& spec = program.signature.inputs[i];
@@ -16,7 +17,7 @@ std::vector<Sharing> sharings_of(const ExportedProgram& program, const std::vect
         if (auto* given = user_inputs[leaf].get<Tensor>()) t = *given;
       ++leaf;
     } else if (spec.kind != InputKind::token && spec.kind != InputKind::custom_object) {
-      t = program.tensor_of(spec);
+      t = state.tensor_of(spec);
     }
     if (t && t.storage() && t.storage()->size() > 0) tensors.emplace_back(t, i);
   }
@@ -44,11 +45,11 @@ void share(const Sharing& sharing, const GraphBody& from, Functionalizer& functi
     for (size_t k = 0; k < sharing.inputs.size(); ++k) {
       const Value* v = from.inputs[sharing.inputs[k]].get<Value>();
       if (!v || !values[v->id].is<Tensor>()) continue;
-      Tensor t = functionalizer.read(*values[v->id].get<Tensor>());
+      Tensor t = functionalizer.read(values[v->id].as<Tensor>());
       if (!first) {
         first = t;
         memory->base = zeros(Sizes{sharing.elements}, t);
-        memory->input = functionalizer.find(*values[v->id].get<Tensor>()).memory->input;
+        memory->input = functionalizer.find(values[v->id].as<Tensor>()).memory->input;
       }
       const TensorMeta& place = sharing.places[k];
       memory->base = as_strided_scatter(memory->base, t, place.sizes, place.strides, place.offset);
@@ -58,7 +59,7 @@ void share(const Sharing& sharing, const GraphBody& from, Functionalizer& functi
     const Value* v = from.inputs[sharing.inputs[k]].get<Value>();
     if (!v || !values[v->id].is<Tensor>()) continue;
     const TensorMeta& place = sharing.places[k];
-    const Tensor& own = *values[v->id].get<Tensor>();
+    const Tensor& own = values[v->id].as<Tensor>();
     values[v->id] = functionalizer.look(memory, {remap::Strided{place.sizes, place.strides, place.offset}}, own.meta(),
                                         functionalizer.read(own));
   }

@@ -5,9 +5,9 @@
 #include "tenon/export/spell_sizes.h"
 #include "tenon/interp/eager.h"
 #include "tenon/interp/run_graph.h"
-#include "tenon/ops/creation.h"
 #include "tenon/passes/to_torch.h"
 #include "tenon/rules/registry.h"
+#include "tenon/tensor/ones.h"
 
 namespace tenon {
 namespace {
@@ -39,10 +39,6 @@ bool has_name(const InputMeaning& meaning, const InputSpec& spec) {
   unreachable();
 }
 
-Tensor ones(const TensorMeta& meta) {
-  interp::install();
-  return full(meta.sizes, 1.0, kw("dtype", meta.dtype));
-}
 
 class Writer {
  public:
@@ -196,8 +192,7 @@ class Writer {
       sym::Bindings symbols = interp::bind_symbols(users, values, names);
       TensorMeta made = meta;
       for (SymInt& s : made.sizes) s = sym::evaluate(s, symbols);
-      made.strides = contiguous_strides(made.sizes);
-      given->leaves.emplace_back(ones(made));
+      given->leaves.emplace_back(ones_tensor(made.dtype, made.sizes));
       add_keyword(given->tree, name);
       return given;
     };

@@ -64,7 +64,7 @@ class Preparer : public Dispatcher {
   Tracer tracer;
   Reach reach;
 
-  CallResults call(const Op& op, CallArgs args) override {
+  CallResults run(const Op& op, CallArgs args) override {
     bool flows = false;
     if (grad_enabled() && !op.traits.stops_gradient)
       for (const CallArg& a : args)

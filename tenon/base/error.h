@@ -9,9 +9,11 @@
 namespace tenon {
 
 /// The input or the program is at fault. The message names the subject, what was expected, what came and the way out.
+/// One that came to more than `longest_message` characters keeps its beginning and its end: text of a file cannot make
+/// it longer.
 class Error : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit Error(const std::string& message) : std::runtime_error(shortened(message)) {}
 };
 
 /// Nothing is wrong with it, but Tenon does not do it: it can still be shown and written.

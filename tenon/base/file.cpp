@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -33,20 +32,52 @@ struct Descriptor {
   }
 };
 
+[[noreturn]] void fail_system(const char* verb, const std::string& path, int error) {
+  fail("cannot ", verb, " ", quoted(path, 400), ": ", reason(error));
+}
+
+// Opening a pipe that nobody writes to does not wait.
 int open_for_reading(const std::string& path, struct stat& info) {
   require(path.find('\0') == std::string::npos, "cannot read ", quoted(path), ": a path cannot hold a NUL character");
-  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  require(descriptor >= 0, "cannot read ", quoted(path, 400), ": ", reason(errno));
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) fail_system("read", path, errno);
   if (::fstat(descriptor, &info) != 0) {
     int error = errno;
     ::close(descriptor);
-    fail("cannot read ", quoted(path, 400), ": ", reason(error));
+    fail_system("read", path, error);
   }
   if (S_ISDIR(info.st_mode)) {
     ::close(descriptor);
     fail("cannot read ", quoted(path, 400), ": expected a file, found a folder");
   }
   return descriptor;
+}
+
+// Where a link leads, whether or not there is something: a file written through it is to appear there.
+std::string link_target(const std::string& path) {
+  std::string target = path;
+  for (int hops = 0;; ++hops) {
+    struct stat info {};
+    if (::lstat(target.c_str(), &info) != 0 || !S_ISLNK(info.st_mode)) return target;
+    if (hops == 40) fail_system("write", path, ELOOP);
+    std::string content(4096, '\0');
+    ssize_t length = ::readlink(target.c_str(), content.data(), content.size());
+    if (length < 0) fail_system("write", path, errno);
+    content.resize(static_cast<size_t>(length));
+    size_t slash = target.rfind('/');
+    target = starts_with(content, "/") || slash == std::string::npos ? content : target.substr(0, slash + 1) + content;
+  }
+}
+
+// Brings what was written to the disk. File systems that cannot are left alone.
+int synced(int descriptor) {
+  int error = ::fsync(descriptor) == 0 ? 0 : errno;
+  return error == EINVAL || error == ENOTSUP || error == EROFS ? 0 : error;
+}
+
+void sync_folder(const std::string& folder) {
+  Descriptor opened(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY));
+  if (opened.value >= 0) (void)::fsync(opened.value);  // the file itself is safe already
 }
 
 }  // namespace
@@ -59,7 +90,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   require(info.st_size > 0, "cannot read ", quoted(path, 400), ": the file is empty");
   auto size = static_cast<size_t>(info.st_size);
   void* start = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.value, 0);
-  require(start != MAP_FAILED, "cannot map ", quoted(path, 400), ": ", reason(errno));
+  if (start == MAP_FAILED) fail_system("map", path, errno);
   return std::shared_ptr<const MappedFile>(new MappedFile(path, {static_cast<const std::byte*>(start), size}));
 }
 
@@ -68,11 +99,7 @@ MappedFile::~MappedFile() { ::munmap(const_cast<std::byte*>(bytes_.data()), byte
 AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(path) {
   require(!path.empty(), "cannot write a file with an empty name");
   require(path.find('\0') == std::string::npos, "cannot write ", quoted(path), ": a path cannot hold a NUL character");
-  // A link keeps pointing where it did: the file it names is the one replaced.
-  if (char* real = ::realpath(path.c_str(), nullptr)) {
-    target_ = real;
-    std::free(real);
-  }
+  target_ = link_target(path);  // a link keeps pointing where it did: the file it names is the one replaced
   mode_t mode = 0;
   struct stat info {};
   if (::stat(target_.c_str(), &info) == 0) {
@@ -86,12 +113,15 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(path) {
   static std::atomic<uint64_t> count = 0;
   for (int attempt = 0;; ++attempt) {
     std::string name = text(folder, ".tenon-", ::getpid(), "-", count++, ".partial");
+    half_written_.emplace(name);  // before it is there: a signal may come in between
     descriptor_ = ::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor_ >= 0) {
       temporary_ = std::move(name);
       break;
     }
-    require(errno == EEXIST && attempt < 100, "cannot write ", quoted(path, 400), ": ", reason(errno));
+    int error = errno;
+    half_written_.reset();
+    if (error != EEXIST || attempt >= 100) fail_system("write", path, error);
   }
   if (mode != 0) (void)::fchmod(descriptor_, mode);
 }
@@ -109,6 +139,7 @@ void AtomicFile::discard() {
   descriptor_ = -1;
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
   temporary_.clear();
+  half_written_.reset();
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
@@ -128,7 +159,7 @@ void AtomicFile::write_through(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     ssize_t written = ::write(descriptor_, bytes.data(), std::min(bytes.size(), write_limit));
     if (written < 0 && errno == EINTR) continue;
-    require(written >= 0, "cannot write ", quoted(path_, 400), ": ", reason(errno));
+    if (written < 0) fail_system("write", path_, errno);
     bytes = bytes.subspan(static_cast<size_t>(written));
   }
 }
@@ -167,15 +198,28 @@ void AtomicFile::commit() {
   expect(descriptor_ >= 0, "a second commit of ", path_);
   flush();
   unmap();
+  // Before the rename: after a power cut there is the old file or the new one, never an empty one.
+  if (int error = synced(descriptor_)) fail_system("write", path_, error);
   int closed = ::close(std::exchange(descriptor_, -1));  // network file systems report a full disk here
-  require(closed == 0, "cannot write ", quoted(path_, 400), ": ", reason(errno));
-  require(::rename(temporary_.c_str(), target_.c_str()) == 0, "cannot write ", quoted(path_, 400), ": ", reason(errno));
+  if (closed != 0) fail_system("write", path_, errno);
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail_system("write", path_, errno);
   temporary_.clear();
+  half_written_.reset();
+  sync_folder(target_.substr(0, target_.rfind('/') + 1));
+}
+
+std::shared_ptr<const std::byte> zero_pages(size_t size) {
+  size = std::max<size_t>(size, 1);
+  void* start = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (start == MAP_FAILED) fail("cannot make ", size, " bytes of zeros: ", reason(errno));
+  return {static_cast<const std::byte*>(start),
+          [size](const std::byte* pages) { ::munmap(const_cast<std::byte*>(pages), size); }};
 }
 
 std::string read_file(const std::string& path) {
   struct stat info {};
   Descriptor file(open_for_reading(path, info));
+  ::fcntl(file.value, F_SETFL, 0);  // a pipe that somebody writes to is waited for
   std::string content;
   size_t size = 0;
   size_t guess = S_ISREG(info.st_mode) ? static_cast<size_t>(info.st_size) : 0;
@@ -183,7 +227,7 @@ std::string read_file(const std::string& path) {
     if (size == content.size()) content.resize(std::max(guess + 1, size + size / 2 + 4096));
     ssize_t got = ::read(file.value, content.data() + size, std::min(content.size() - size, write_limit));
     if (got < 0 && errno == EINTR) continue;
-    require(got >= 0, "cannot read ", quoted(path, 400), ": ", reason(errno));
+    if (got < 0) fail_system("read", path, errno);
     if (got == 0) break;
     size += static_cast<size_t>(got);
   }

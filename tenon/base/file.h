@@ -3,10 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "tenon/base/signals.h"
 
 namespace tenon {
 
@@ -14,7 +17,7 @@ namespace tenon {
 /// it.
 class MappedFile {
  public:
-  /// Missing, unreadable and empty files and folders are errors.
+  /// Missing, unreadable and empty files, folders, pipes and devices are errors.
   static std::shared_ptr<const MappedFile> open(const std::string& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
@@ -24,14 +27,16 @@ class MappedFile {
   const std::string& path() const { return path_; }
 
  private:
-  MappedFile(std::string path, std::span<const std::byte> bytes) : path_(std::move(path)), bytes_(bytes) {}
+  MappedFile(std::string path, std::span<const std::byte> bytes)
+      : path_(std::move(path)), bytes_(bytes), watched_(bytes.data(), bytes.size(), path_) {}
   std::string path_;
   std::span<const std::byte> bytes_;
+  WatchedMapping watched_;
 };
 
-/// Writes a temporary file beside the target; commit() renames it over the target. Without commit() nothing is left
-/// behind. Every failed write, the last ones at commit() included, is an error. It is not synced: a power cut may still
-/// lose it.
+/// Writes a temporary file beside the target; commit() brings it to the disk and renames it over the target. Without
+/// commit(), or where a signal ends the process (see signals.h), nothing is left behind. Every failed write, the last
+/// ones at commit() included, is an error. A link is followed, to a file that is not there yet too.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);
@@ -59,11 +64,15 @@ class AtomicFile {
   std::string path_;       // as the caller spelled it
   std::string target_;     // links followed
   std::string temporary_;  // empty once renamed or removed
+  std::optional<HalfWritten> half_written_;
   int descriptor_ = -1;
   uint64_t flushed_ = 0;
   std::vector<std::byte> buffer_;
   std::vector<std::span<std::byte>> mapped_;
 };
+
+/// Zeros that are not to be written; they take no memory until then.
+std::shared_ptr<const std::byte> zero_pages(size_t size);
 
 /// The whole content; an empty file gives an empty string. Pipes work too.
 std::string read_file(const std::string& path);

@@ -89,6 +89,8 @@ class SmallVector {
   void append(std::span<const T> items) { append(items.data(), items.size()); }
   void reserve(size_t count) {
     if (count <= capacity_) return;
+    if (count > most) [[unlikely]]
+      fail_index(count, size_);
     size_t larger = count > 2 * capacity_ ? count : 2 * capacity_;
     T* heap = static_cast<T*>(::operator new(larger * sizeof(T)));
     if (size_) std::memcpy(static_cast<void*>(heap), data(), size_ * sizeof(T));
@@ -105,12 +107,16 @@ class SmallVector {
   }
 
  private:
+  // No list is this long. A count above it is a difference of sizes that went below zero.
+  static constexpr size_t most = size_t{1} << 32;
   size_t checked(size_t i) const {
     if (i >= size_) [[unlikely]]
       fail_index(i, size_);
     return i;
   }
   void append(const T* items, size_t count) {
+    if (count > most) [[unlikely]]
+      fail_index(count, size_);
     reserve(size_ + count);
     if (count) std::memcpy(static_cast<void*>(data() + size_), items, count * sizeof(T));
     size_ += count;

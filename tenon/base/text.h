@@ -48,8 +48,19 @@ std::vector<std::string> split(std::string_view s, char at);
 bool starts_with(std::string_view s, std::string_view prefix);
 bool ends_with(std::string_view s, std::string_view suffix);
 std::string_view trim(std::string_view s);
-/// Text from a file made safe to show: control characters and bytes that are not UTF-8 become escapes, long text is
-/// cut.
+/// Text from a file made safe to show: what a terminal would act on and bytes that are not UTF-8 become escapes, long
+/// text is cut.
 std::string quoted(std::string_view s, size_t limit = 80);
+
+/// Whether a terminal would show a character instead of acting on it: no C0 or C1 control character, no sign that turns
+/// the direction of writing, no line separator, and valid UTF-8.
+bool is_printable(std::string_view s);
+enum class Lines : uint8_t { many, one };  // many: line ends and tabs stay as they are
+/// The text with everything that is not printable escaped: \x1b for a byte, \u202e for a character.
+std::string printable(std::string_view s, Lines lines);
+
+inline constexpr size_t longest_message = 1000;
+/// The text, or its beginning and its end where it is longer than a message may be.
+std::string shortened(std::string text);
 
 }  // namespace tenon

@@ -40,6 +40,22 @@ const NamedTensor* ExportedProgram::find_state(std::string_view wanted) const {
   return nullptr;
 }
 
+StateIndex::StateIndex(const ExportedProgram& program) {
+  for (const auto* list : {&program.state, &program.constants})
+    for (const NamedTensor& t : *list) by_name_.try_emplace(t.name, &t);
+}
+
+const NamedTensor* StateIndex::find(std::string_view name) const {
+  auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : found->second;
+}
+
+Tensor StateIndex::tensor_of(const InputSpec& spec) const {
+  const NamedTensor* found = find(spec.target);
+  expect(found != nullptr, "no tensor ", quoted(spec.target), " in the program's state");
+  return found->tensor;
+}
+
 Tensor ExportedProgram::tensor_of(const InputSpec& spec) const {
   // A buffer that is not persistent and a parameter may bear the same name in a damaged file only; the verifier sees to
   // that.

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "tenon/base/tree.h"
@@ -116,6 +117,17 @@ struct ExportedProgram {
   const Tree& out_tree() const { return module_calls.at(0).signature->out; }
   const NamedTensor* find_state(std::string_view name) const;  // in state, then in constants
   Tensor tensor_of(const InputSpec& spec) const;               // parameter, buffer or constant
+};
+
+/// The state of a program by name, for who looks up many; good as long as the program is not changed.
+class StateIndex {
+ public:
+  explicit StateIndex(const ExportedProgram& program);
+  const NamedTensor* find(std::string_view name) const;  // as find_state
+  Tensor tensor_of(const InputSpec& spec) const;
+
+ private:
+  std::unordered_map<std::string_view, const NamedTensor*> by_name_;
 };
 
 /// Checks what F41-F43 ask: signature against graph and state, metas against payloads, symbols against ranges, trees

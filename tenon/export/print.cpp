@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "tenon/io/json.h"
 #include "tenon/sym/print.h"
@@ -103,6 +104,15 @@ std::string annotation_text(const std::string& custom) {
   }
 }
 
+// Names in the order they were met, each once.
+struct Names {
+  std::vector<std::string> list;
+  std::unordered_set<std::string> met;
+  void add(const std::string& name) {
+    if (met.insert(name).second) list.push_back(name);
+  }
+};
+
 // One assignment of the printed function.
 struct Line {
   std::string name, annotation, expression;
@@ -127,8 +137,9 @@ class GraphPrinter {
     out += text(indent, "class ", name_, "(torch.nn.Module):\n", indent, "    def forward(self");
     for (size_t i = 0; i < graph_.inputs.size(); ++i) out += ", " + input_text(i);
     out += "):\n";
+    std::string returned = result_text();
     print_lines(out, indent + "        ");
-    out += text(indent, "        return ", result_text(), "\n\n");
+    out += text(indent, "        return ", returned, "\n\n");
     for (const Subgraph* subgraph : subgraphs_)
       GraphPrinter(*subgraph->body, subgraph->name, nullptr).print(out, indent + "    ");
   }
@@ -146,6 +157,7 @@ class GraphPrinter {
     return signature_ ? signature_->inputs[i].name : text("arg_", i);
   }
 
+  // Notes what is returned, too: that is used to the end.
   std::string result_text() {
     if (graph_.single_tensor_return && graph_.outputs.size() == 1) return arg_text(graph_.outputs[0], returned_);
     std::string out = "(";
@@ -154,20 +166,17 @@ class GraphPrinter {
   }
 
   std::string unique(const std::string& wanted) {
-    std::string out = wanted;
-    for (int i = 1; !taken_.insert(out).second; ++i) out = text(wanted, "_", i);
-    return out;
+    if (taken_.insert(wanted).second) return wanted;
+    int& next = next_suffix_.try_emplace(wanted, 1).first->second;
+    for (;;)
+      if (std::string out = text(wanted, "_", next++); taken_.insert(out).second) return out;
   }
 
-  static void note(std::vector<std::string>& reads, const std::string& name) {
-    if (std::find(reads.begin(), reads.end(), name) == reads.end()) reads.push_back(name);
-  }
-
-  std::string value_text(Value v, std::vector<std::string>& reads) {
+  std::string value_text(Value v, Names& reads) {
     if (!v) return "None";
     auto other = renamed_.find(v.id);
     const std::string& name = other == renamed_.end() ? graph_.info(v).name : other->second;
-    note(reads, name);
+    reads.add(name);
     return name;
   }
 
@@ -183,7 +192,7 @@ class GraphPrinter {
     return out + "]";
   }
 
-  std::string arg_text(const Arg& arg, std::vector<std::string>& reads) {
+  std::string arg_text(const Arg& arg, Names& reads) {
     if (arg.is_none()) return "None";
     if (auto* v = arg.get<Value>()) return value_text(*v, reads);
     if (auto* b = arg.get<bool>()) return *b ? "True" : "False";
@@ -194,8 +203,8 @@ class GraphPrinter {
     if (auto* l = arg.get<Layout>()) return text("torch.", name(*l));
     if (auto* f = arg.get<MemoryFormat>()) return text("torch.", name(*f));
     if (auto* device = arg.get<Device>())
-      return device->index < 0 ? text("device(type='", device->type, "')")
-                               : text("device(type='", device->type, "', index=", device->index, ")");
+      return device->index < 0 ? text("device(type=", python_string(device->type), ")")
+                               : text("device(type=", python_string(device->type), ", index=", device->index, ")");
     if (auto* list = arg.get<std::vector<Value>>())
       return list_text(*list, [&](Value v) { return value_text(v, reads); });
     if (auto* sizes = arg.get<Sizes>()) return sizes_text(*sizes);
@@ -203,7 +212,7 @@ class GraphPrinter {
     if (auto* bools = arg.get<std::vector<bool>>())
       return list_text(*bools, [](bool b) { return b ? "True" : "False"; });
     if (auto* strings = arg.get<std::vector<std::string>>()) return list_text(*strings, python_string);
-    if (auto* op = arg.get<OperatorName>()) return op->name;
+    if (auto* op = arg.get<OperatorName>()) return printable(op->name, Lines::one);
     if (auto* c = arg.get<std::complex<double>>()) return text("complex(", c->real(), ", ", c->imag(), ")");
     if (auto* items = arg.get<Arg::Items>())
       return list_text(*items, [&](const Arg& item) { return arg_text(item, reads); });
@@ -211,13 +220,13 @@ class GraphPrinter {
       std::string attribute = unique(subgraph->name);
       subgraphs_.push_back(subgraph);
       lines_.push_back({.name = attribute, .expression = "self." + subgraph->name, .origin = origin_});
-      note(reads, attribute);
+      reads.add(attribute);
       return attribute;
     }
     unreachable();
   }
 
-  std::string call_text(const Node& node, std::vector<std::string>& reads) {
+  std::string call_text(const Node& node, Names& reads) {
     const Op& op = *node.op;
     if (std::string_view sign = op.notation.sign; !sign.empty()) {
       std::string first = arg_text(node.args[0], reads);
@@ -250,7 +259,9 @@ class GraphPrinter {
   void add_node(const Node& node) {
     origin_ = &node.origin;
     Line line{.origin = &node.origin};
-    line.expression = call_text(node, line.reads);  // first: it puts the lines of subgraphs before this one
+    Names reads;
+    line.expression = call_text(node, reads);  // first: it puts the lines of subgraphs before this one
+    line.reads = std::move(reads.list);
     bool region = starts_with(node.op->target, "torch.ops.higher_order.");
     bool single =
         node.results.size() == 1 && node.results[0].is<Value>() && (!region || node.origin.hop_single_return > 0);
@@ -302,27 +313,26 @@ class GraphPrinter {
   }
 
   void print_lines(std::string& out, const std::string& indent) {
-    result_text();  // notes what is returned: that is used to the end
-    std::map<std::string, size_t> last_use;
-    std::set<std::string> kept(returned_.begin(), returned_.end());
-    std::set<std::string> read;
+    std::unordered_map<std::string_view, size_t> last_use;
+    const std::unordered_set<std::string>& kept = returned_.met;
     for (size_t i = 0; i < lines_.size(); ++i)
-      for (const std::string& name : lines_[i].reads) {
-        last_use[name] = i;
-        read.insert(name);
-      }
+      for (const std::string& name : lines_[i].reads) last_use[name] = i;
     for (const auto& [id, name] : renamed_) out += text(indent, name, " = ", graph_.values[id].name, "\n");
     std::string previous;
+    const Origin* commented = nullptr;  // by `previous`; a node may have many lines
     for (size_t i = 0; i < lines_.size(); ++i) {
       const Line& line = lines_[i];
-      std::string said = comment(*line.origin);
-      if (said != previous) out += text(previous.empty() && renamed_.empty() ? "" : "\n", indent, said, "\n");
-      previous = said;
+      if (line.origin != commented) {
+        std::string said = comment(*line.origin);
+        if (said != previous) out += text(previous.empty() && renamed_.empty() ? "" : "\n", indent, said, "\n");
+        previous = std::move(said);
+        commented = line.origin;
+      }
       out += text(indent, line.name, line.annotation, " = ", line.expression);
       std::string dropped;
       for (const std::string& name : line.reads)
         if (last_use[name] == i && !kept.contains(name)) dropped += name + " = ";
-      if (!read.contains(line.name) && !kept.contains(line.name)) dropped += line.name + " = ";
+      if (!last_use.contains(line.name) && !kept.contains(line.name)) dropped += line.name + " = ";
       if (!dropped.empty()) out += text(";  ", dropped, "None");
       out += "\n";
     }
@@ -331,10 +341,11 @@ class GraphPrinter {
   const GraphBody& graph_;
   std::string name_;
   const Signature* signature_;
-  std::set<std::string> taken_;
+  std::unordered_set<std::string> taken_;
+  std::unordered_map<std::string, int> next_suffix_;
   std::vector<Line> lines_;
   std::vector<const Subgraph*> subgraphs_;
-  std::vector<std::string> returned_;
+  Names returned_;
   std::map<ValueId, std::string> renamed_;
   const Origin* origin_ = nullptr;
 };
@@ -378,8 +389,8 @@ std::string to_text(const ExportedProgram& program) {
   out += "Range constraints: {";
   bool first = true;
   for (const auto& [key, range] : program.ranges) {
-    out += text(first ? "" : ", ", key, ": VR[", range.has_lo() ? text(range.lo) : "-int_oo", ", ",
-                range.has_hi() ? text(range.hi) : "int_oo", "]");
+    out += text(first ? "" : ", ", printable(key, Lines::one), ": VR[", range.has_lo() ? text(range.lo) : "-int_oo",
+                ", ", range.has_hi() ? text(range.hi) : "int_oo", "]");
     first = false;
   }
   return out + "}\n";

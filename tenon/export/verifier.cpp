@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "tenon/export/exported_program.h"
+#include "tenon/export/verify_regions.h"
 #include "tenon/sym/evaluate.h"
 
 namespace tenon {
@@ -153,37 +154,19 @@ class ProgramVerifier {
       check_symbols(info.expr, info.name);
       for (const Sizes* list : {&info.meta.sizes, &info.meta.strides})
         for (SymInt s : *list) {
-          require(!s.is(sym::Kind::real) && !s.is(sym::Kind::rational) && !s.is_boolean_typed(), "the value ",
-                  quoted(info.name), " has the size or stride ", s, ", which is not an integer");
+          if (s.is(sym::Kind::real) || s.is(sym::Kind::rational) || s.is_boolean_typed())
+            fail("the value ", quoted(info.name), " has the size or stride ", s, ", which is not an integer");
           check_symbols(s, info.name);
         }
       check_symbols(info.meta.offset, info.name);
     }
     for (const Node& node : graph.nodes) {
-      require(program_.dialect != "ATEN" || !node.op->writes() || node.op->traits.unknown, "the node ",
-              quoted(node.origin.name), " (", node.op->target,
-              ") writes to its argument; programs of the dialect ATEN must not");
-      if (node.op->traits.control == Control::grad_region) check_region(node, graph);
+      if (program_.dialect == "ATEN" && node.op->writes() && !node.op->traits.unknown)
+        fail("the node ", quoted(node.origin.name), " (", node.op->target,
+             ") writes to its argument; programs of the dialect ATEN must not");
+      verify_region(node, graph);
       for (const Arg& arg : node.args)
         if (auto* subgraph = arg.get<Subgraph>()) check_graph(*subgraph->body);
-    }
-  }
-
-  void check_region(const Node& node, const GraphBody& graph) {
-    const Subgraph* body = node.args.size() >= 2 ? node.args[1].get<Subgraph>() : nullptr;
-    require(body && node.args[0].is<bool>(), "the region ", quoted(node.origin.name),
-            ": expected a truth value and a graph as its first arguments");
-    const Args& inputs = body->body->inputs;
-    require(inputs.size() == node.args.size() - 2, "the region ", quoted(node.origin.name), " gets ",
-            node.args.size() - 2, " values, but its graph has ", inputs.size(), " inputs");
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const Value *given = node.args[i + 2].get<Value>(), *input = inputs[i].get<Value>();
-      if (!given || !*given || !input || !*input) continue;
-      const ValueInfo &outer = graph.info(*given), &inner = body->body->info(*input);
-      require(outer.type == inner.type && (outer.type != ValueType::tensor || (outer.meta.dtype == inner.meta.dtype &&
-                                                                               outer.meta.sizes == inner.meta.sizes)),
-              "the region ", quoted(node.origin.name), " gets ", outer.meta, " for the input ", quoted(inner.name),
-              " of its graph, which is ", inner.meta);
     }
   }
 
@@ -201,8 +184,9 @@ class ProgramVerifier {
     if (expr.is_int() || !seen_.insert(expr).second) return;
     bool known = expr.is_integer_typed();
     for (SymInt symbol : sym::symbols_of(expr)) {
-      require(!symbol.traits().integer || ranged_.contains(symbol.name()), "the value ", quoted(value),
-              " depends on the symbol ", quoted(symbol.name()), ", which has no range in range_constraints");
+      if (symbol.traits().integer && !ranged_.contains(symbol.name()))
+        fail("the value ", quoted(value), " depends on the symbol ", quoted(symbol.name()),
+             ", which has no range in range_constraints");
       known = known && hints_.find(symbol);
     }
     if (!known) return;

@@ -1,5 +1,7 @@
 #include "tenon/interp/bind_symbols.h"
 
+#include <unordered_map>
+
 namespace tenon::interp {
 
 sym::Bindings bind_symbols(std::span<const loop::Input> expected, const sym::Ranges& ranges,
@@ -51,22 +53,28 @@ sym::Bindings bind_symbols(std::span<const loop::Input> expected, const sym::Ran
       symbols.set(input.number, *b);
     }
   }
-  // Derived sizes: solved where one symbol is still open, else compared.
-  for (bool progress = true; progress;) {
-    progress = false;
-    for (Later& l : later) {
-      std::vector<SymInt> open;
-      for (SymInt s : sym::symbols_of(l.expr))
-        if (!symbols.find(s)) open.push_back(s);
-      if (open.size() != 1) continue;
-      std::vector<sym::Replacement> known;
-      for (auto& [s, value] : symbols.values()) known.emplace_back(s, value);
-      SymInt reduced = sym::substitute(l.expr, known);
-      auto solution = sym::solve(reduced, l.value, open[0]);
-      if (!solution || !solution->value.is_int()) continue;
-      symbols.set(open[0], solution->value.as_int());
-      progress = true;
+  // Derived sizes: solved where one symbol is still open, else compared. A size is looked at again when one of its
+  // symbols has got its value, and only then.
+  std::unordered_map<SymInt, std::vector<size_t>> waiting;
+  std::vector<size_t> ready;
+  for (size_t i = 0; i < later.size(); ++i) {
+    ready.push_back(i);
+    for (SymInt s : sym::symbols_of(later[i].expr))
+      if (!symbols.find(s)) waiting[s].push_back(i);
+  }
+  for (size_t next = 0; next < ready.size(); ++next) {
+    const Later& l = later[ready[next]];
+    std::vector<SymInt> open;
+    std::vector<sym::Replacement> known;
+    for (SymInt s : sym::symbols_of(l.expr)) {
+      if (auto value = symbols.find(s)) known.emplace_back(s, *value);
+      else open.push_back(s);
     }
+    if (open.size() != 1) continue;
+    auto solution = sym::solve(sym::substitute(l.expr, known), l.value, open[0]);
+    if (!solution || !solution->value.is_int()) continue;
+    symbols.set(open[0], solution->value.as_int());
+    for (size_t again : waiting[open[0]]) ready.push_back(again);
   }
   for (const Later& l : later) {
     bool complete = true;

@@ -146,16 +146,16 @@ CallResults run_writing(const Op& op, CallArgs args) {
   CallArgs plain(args.begin(), args.begin() + static_cast<ptrdiff_t>(op.functional->schema.args.size()));
   CallResults values = execute(*op.functional, std::move(plain));
   if (op.functional->kind == OpKind::view) {  // unsqueeze_: the tensor itself becomes the view
-    Tensor target = *args[0].get<Tensor>();
-    target.impl()->meta = values[0].get<Tensor>()->meta();
+    Tensor target = args[0].as<Tensor>();
+    target.impl()->meta = values[0].as<Tensor>().meta();
     return {CallArg(target)};
   }
   CallResults results;
   size_t next = 0;
   for (size_t i = 0; i < op.schema.args.size(); ++i) {
     if (!op.schema.args[i].writes) continue;
-    Tensor target = *args[i].get<Tensor>();
-    Tensor value = *values[next++].get<Tensor>();
+    Tensor target = args[i].as<Tensor>();
+    Tensor value = values[next++].as<Tensor>();
     if (op.schema.args[i].keyword_only)
       require(target.sizes() == value.sizes(), op.name(), ": expected an out tensor of sizes ", value.sizes(), ", got ",
               target.meta());
@@ -167,7 +167,7 @@ CallResults run_writing(const Op& op, CallArgs args) {
 
 class Eager : public Dispatcher {
  public:
-  CallResults call(const Op& op, CallArgs args) override { return execute(op, std::move(args)); }
+  CallResults run(const Op& op, CallArgs args) override { return execute(op, std::move(args)); }
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include "tenon/interp/bind_symbols.h"
 #include "tenon/interp/eager.h"
-#include "tenon/ops/creation.h"
+#include "tenon/tensor/ones.h"
 
 namespace tenon::interp {
 namespace {
@@ -77,13 +77,13 @@ class Run {
       for (SymInt e : *sizes) out.push_back(evaluated_int(e, symbols_));
       return out;
     }
-    return map_tensors<Tensor>(arg, [&](const Value& v) { return v ? *values_[v.id].get<Tensor>() : Tensor(); });
+    return map_tensors<Tensor>(arg, [&](const Value& v) { return v ? values_[v.id].as<Tensor>() : Tensor(); });
   }
 
   CallArg ones(Value v) {
     Sizes sizes = graph_.info(v).meta.sizes;
     for (SymInt& e : sizes) e = evaluated_int(e, symbols_);
-    return Tensor(full(sizes, 1.0, kw("dtype", graph_.info(v).meta.dtype)));
+    return ones_tensor(graph_.info(v).meta.dtype, sizes);
   }
 
   void step(const Node& node) {
@@ -92,7 +92,9 @@ class Run {
     for (const Arg& arg : node.args) args.push_back(argument(arg));
     if (options_.functional && node.op->kind == OpKind::view && !node.op->functional) lay_out(node, args);
     GradMode grad(node.grad_enabled);
-    CallResults results = execute(*node.op, std::move(args));
+    CallResults results = dispatch(*node.op, std::move(args));
+    expect(results.size() >= node.results.size(), node.op->name(), " gave ", results.size(),
+           " results where its node has ", node.results.size());
     for (size_t i = 0; i < node.results.size(); ++i) {
       if (auto* v = node.results[i].get<Value>(); v && *v) take(*v, std::move(results[i]));
       else if (auto* list = node.results[i].get<std::vector<Value>>()) {

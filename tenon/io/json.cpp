@@ -11,7 +11,10 @@ namespace tenon {
 
 namespace detail {
 struct JsonBody {
-  std::string subject;
+  std::string own_subject;
+  std::optional<Json> within;  // in place of a subject
+  Budget* budget = nullptr;
+  std::string subject() const { return within ? within->where() : own_subject; }
   std::unique_ptr<char[]> text;  // strings are decoded in place and values point here
   std::vector<JsonNode> nodes;   // the items of a container stand together, before the container; the root is last
   std::vector<uint32_t> sorted;  // for each large object, its members sorted by key
@@ -55,15 +58,26 @@ struct Builder {
   using Ch = char;
   JsonBody& body;
   const JsonLimits& limits;
-  std::vector<JsonNode> stack;
+  std::vector<JsonNode> stack = {};
   size_t depth = 0;
-  std::string error;
+  std::string error = {};
 
   bool refuse(std::string message) {
     error = std::move(message);
     return false;
   }
+  // What a value takes: its place in the tree, and on the stack while it is read.
+  static constexpr uint64_t value_bytes = 2 * sizeof(JsonNode);
+  static constexpr size_t taken_at_once = 1024;
+  size_t ahead = 0;  // values that were taken from the budget and are not there yet
+  void take_value() {
+    if (!body.budget || ahead-- > 0) return;
+    body.budget->take_values(taken_at_once, "JSON");
+    body.budget->take_bytes(taken_at_once * value_bytes, "JSON");
+    ahead = taken_at_once - 1;
+  }
   bool push(JsonNode node) {
+    take_value();
     if (stack.size() + body.nodes.size() >= limits.values)
       return refuse(text("more than ", limits.values, " values; the limit guards memory"));
     stack.push_back(node);
@@ -157,9 +171,20 @@ std::string line_and_column(std::string_view text_before) {
 
 JsonDocument::JsonDocument(std::string_view source, std::string subject, const JsonLimits& limits)
     : body_(std::make_unique<JsonBody>()) {
-  require(source.size() <= std::min(limits.bytes, size_t{UINT32_MAX}), subject, ": JSON of ", source.size(),
-          " bytes is above the limit of ", limits.bytes);
-  body_->subject = std::move(subject);
+  body_->own_subject = std::move(subject);
+  read(source, limits);
+}
+
+JsonDocument::JsonDocument(std::string_view source, Json within) : body_(std::make_unique<JsonBody>()) {
+  body_->within = within;
+  read(source, {.budget = within.body_->budget});
+}
+
+void JsonDocument::read(std::string_view source, const JsonLimits& limits) {
+  size_t most = std::min(limits.bytes, size_t{UINT32_MAX});
+  if (source.size() > most) fail(body_->subject(), ": JSON of ", source.size(), " bytes is above the limit of ", most);
+  body_->budget = limits.budget;
+  if (limits.budget) limits.budget->take_bytes(source.size(), "JSON");
   // RapidJSON stops at the first NUL outside a character, but takes the whole of a character that is cut: up to 3 bytes
   // more.
   constexpr size_t padding = 8;
@@ -171,7 +196,7 @@ JsonDocument::JsonDocument(std::string_view source, std::string subject, const J
   // behaviour.
   constexpr unsigned flags = rapidjson::kParseInsituFlag | rapidjson::kParseIterativeFlag |
                              rapidjson::kParseNumbersAsStringsFlag | rapidjson::kParseValidateEncodingFlag;
-  Builder builder{*body_, limits, {}, 0, {}};
+  Builder builder{.body = *body_, .limits = limits};
   rapidjson::InsituStringStream stream(body_->text.get());
   rapidjson::Reader reader;
   rapidjson::ParseResult result = limits.bare_infinities
@@ -187,7 +212,7 @@ JsonDocument::JsonDocument(std::string_view source, std::string subject, const J
                      : result               ? "unexpected character '\\x00'"
                                             : rapidjson::GetParseError_En(result.Code());
   if (what.ends_with('.')) what.pop_back();
-  fail(body_->subject, ": not valid JSON at ", line_and_column(source.substr(0, end)), ": ", what);
+  fail(body_->subject(), ": not valid JSON at ", line_and_column(source.substr(0, end)), ": ", what);
 }
 
 JsonDocument::~JsonDocument() = default;
@@ -259,7 +284,7 @@ bool append_path(std::string& out, const JsonBody& body, const JsonNode* at, con
 std::string Json::where() const {
   std::string path;
   append_path(path, *body_, &body_->nodes.back(), node_);
-  return path.empty() ? body_->subject : text(body_->subject, ": ", path);
+  return path.empty() ? body_->subject() : text(body_->subject(), ": ", path);
 }
 
 void Json::fail_kind(std::string_view expected) const { fail("expected ", expected, ", found ", describe(*node_)); }

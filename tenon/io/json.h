@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tenon/base/budget.h"
 #include "tenon/base/error.h"
 
 namespace tenon {
@@ -140,6 +141,7 @@ struct JsonLimits {
   size_t depth = 200;
   size_t values = size_t{16} << 20;  // 16 bytes each, twice while reading
   bool bare_infinities = false;      // take NaN and Infinity as Python writes them, which are no JSON
+  Budget* budget = nullptr;          // of the file that the text is from
 };
 
 /// Owns the text and the values. Refused: duplicate keys, text that is not UTF-8, NaN and Infinity (unless asked for), anything over the
@@ -148,6 +150,9 @@ class JsonDocument {
  public:
   /// `subject` names the text in messages, as a file name or an entry of an archive.
   JsonDocument(std::string_view text, std::string subject, const JsonLimits& limits = {});
+  /// Text that stands in another document, at `within`, which must outlive this one: messages name that place, which is
+  /// looked for only then. Takes from the same budget.
+  JsonDocument(std::string_view text, Json within);
   ~JsonDocument();
   JsonDocument(JsonDocument&&) noexcept;
   JsonDocument& operator=(JsonDocument&&) noexcept;
@@ -155,6 +160,7 @@ class JsonDocument {
   Json root() const;
 
  private:
+  void read(std::string_view source, const JsonLimits& limits);
   std::unique_ptr<detail::JsonBody> body_;  // values point to it, so a document may move
 };
 

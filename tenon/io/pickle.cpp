@@ -106,7 +106,7 @@ class Reader {
     need(take(1) == "\x80", "it does not start with a protocol number of 2 or more");
     uint8_t protocol = byte();
     need(protocol >= 2 && protocol <= 5, "protocol ", protocol, " is not read, only 2 to 5");
-    while (step(byte())) {}
+    while (step(byte())) count_step();
     need(marks_.empty() && stack_.size() == 1, "it ends with ", stack_.size(), " values, not one");
     need(rest_.empty(), rest_.size(), " bytes follow its end");
     body_.root = stack_.back();
@@ -114,6 +114,16 @@ class Reader {
   }
 
  private:
+  // Marks, copies and values that are made once take no node but a place on the stack, in the memo or in a list.
+  void count_step() {
+    constexpr size_t taken_at_once = 1024;
+    constexpr uint64_t step_bytes = 2 * sizeof(PickleNode);
+    need(++steps_ <= limits_.values, "it has more than ", limits_.values, " instructions");
+    if (!limits_.budget || steps_ % taken_at_once != 1) return;
+    limits_.budget->take_values(taken_at_once, "a pickle");
+    limits_.budget->take_bytes(taken_at_once * step_bytes, "a pickle");
+  }
+
   template <class... Parts>
   void need(bool ok, const Parts&... parts) const {
     if (!ok) [[unlikely]]
@@ -214,7 +224,10 @@ class Reader {
 
   void put(uint64_t place) {
     need(place < limits_.values, "the memo number ", place, " is above the limit of ", limits_.values);
-    if (place >= memo_.size()) memo_.resize(place + 1, no_value);
+    if (place >= memo_.size()) {
+      if (limits_.budget) limits_.budget->take_bytes((place + 1 - memo_.size()) * sizeof(uint32_t), "a pickle");
+      memo_.resize(place + 1, no_value);
+    }
     if (memo_[place] == no_value) ++memo_count_;
     memo_[place] = top();
   }
@@ -375,6 +388,7 @@ class Reader {
   std::string_view rest_;
   std::vector<uint32_t> stack_;
   std::vector<size_t> marks_;
+  size_t steps_ = 0;
   std::vector<uint32_t> memo_;
   size_t memo_count_ = 0;
   uint32_t none_ = 0, false_ = 0, true_ = 0;
@@ -387,6 +401,7 @@ PickleDocument::PickleDocument(std::span<const std::byte> bytes, std::string sub
   size_t most = std::min(limits.bytes, size_t{UINT32_MAX} - 1);
   require(bytes.size() <= most, subject, ": a pickle of ", bytes.size(), " bytes is above the limit of ", most);
   body_->subject = std::move(subject);
+  if (limits.budget) limits.budget->take_bytes(bytes.size(), "a pickle");
   body_->bytes.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   Reader(*body_, limits).read();
 }

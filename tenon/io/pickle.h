@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tenon/base/budget.h"
 #include "tenon/base/error.h"
 
 namespace tenon {
@@ -102,9 +103,10 @@ struct PicklePair {
 
 struct PickleLimits {
   size_t bytes = size_t{256} << 20;
-  size_t values = size_t{4} << 20;    // values made
+  size_t values = size_t{4} << 20;    // values made, and instructions to make them
   size_t expanded = size_t{8} << 20;  // values met when walking the result as a tree
   size_t depth = 200;
+  Budget* budget = nullptr;  // of the file that the pickle is from
 };
 
 class PickleDocument {

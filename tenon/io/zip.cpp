@@ -226,6 +226,7 @@ ZipArchive::ZipArchive(std::span<const std::byte> file, std::string subject, con
   Reader reader{file, body.subject, body.limits};
   Directory directory = reader.find_directory();
   Bytes records = file.subspan(directory.start, directory.size);
+  if (limits.budget) limits.budget->take_bytes(directory.count * sizeof(ZipEntry) * 2, "the directory of an archive");
   body.entries.reserve(directory.count);
   size_t at = 0;
   for (uint64_t i = 0; i < directory.count; ++i)
@@ -272,10 +273,12 @@ std::span<const std::byte> ZipArchive::Body::inflate(const ZipEntry& entry) {
   auto need = [&](bool ok, const auto&... parts) {
     require(ok, subject, ": entry ", Shown(entry.name), " ", parts...);
   };
-  need(entry.size <= limits.inflated - inflated_size, "of ", entry.size,
-       " bytes brings the inflated content above the limit of ", limits.inflated, " bytes");
+  if (!limits.budget)
+    need(entry.size <= limits.inflated - inflated_size, "of ", entry.size,
+         " bytes brings the inflated content above the limit of ", limits.inflated, " bytes");
   need(entry.size / limits.ratio <= entry.packed, "claims ", entry.size, " bytes deflated to ", entry.packed,
        ", more than deflate can");
+  if (limits.budget) limits.budget->take_bytes(entry.size, "deflated entries");
   auto buffer =
       std::make_unique_for_overwrite<std::byte[]>(entry.size + 1);  // one more, to notice content that is too long
   z_stream stream{};

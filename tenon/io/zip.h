@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tenon/base/budget.h"
 #include "tenon/base/file.h"
 
 namespace tenon {
@@ -26,8 +27,9 @@ struct ZipEntry {
 
 struct ZipLimits {
   size_t entries = 1 << 20;
-  uint64_t inflated = uint64_t{1} << 30;  // all entries together
+  uint64_t inflated = uint64_t{1} << 30;  // all entries together, where there is no budget
   uint64_t ratio = 1100;                  // deflate itself cannot pass 1032
+  Budget* budget = nullptr;               // of the file that the archive is, or lies in; must outlive the archive
 };
 
 /// Opening checks the whole directory against the local headers and the bounds of the file, and touches no content.

@@ -40,6 +40,11 @@ std::string_view name(Fn fn) {
   return names[static_cast<size_t>(fn)];
 }
 
+Compute Expr::type() const {
+  require(arena != nullptr, "a formula was given no operand where it needs one");
+  return (*arena)[id].type;
+}
+
 ExprId Arena::add(ExprNode node) {
   size_t hash = static_cast<size_t>(node.fn) * 31 + static_cast<size_t>(node.type);
   for (ExprId arg : node.args) hash = hash * 1000003 + arg;

@@ -141,7 +141,7 @@ struct Expr {
   Expr(double value) : literal(value) {}
   Expr(int value) : literal(value), literal_is_int(true) {}
   Expr(int64_t value) : literal(static_cast<double>(value)), literal_is_int(true) {}
-  Compute type() const { return (*arena)[id].type; }
+  Compute type() const;  // an Error where it is a number alone
 };
 
 Expr constant(Arena& arena, double value, Compute type);

@@ -2,29 +2,59 @@
 
 #include "tenon/passes/autocast.h"
 #include "tenon/rules/symbolic_shapes.h"
+#include "tenon/sym/evaluate.h"
+#include "tenon/sym/parse.h"
 #include "tenon/trace/trace.h"
 
 namespace tenon {
 namespace {
 
+// What is the same for all graphs of a program.
+struct Known {
+  sym::ShapeEnv shapes;  // rules add symbols for sizes that only a run can tell: to this copy
+  sym::Bindings hints;
+
+  bool at_hints(SymInt e) const {
+    for (SymInt s : sym::symbols_of(e))
+      if (!hints.find(s)) return false;
+    return true;
+  }
+
+  // False where the two certainly are, or were for the example inputs, different numbers.
+  bool may_be_equal(SymInt a, SymInt b) const {
+    if (a == b) return true;
+    if (a.is_int() && b.is_int()) return false;
+    constexpr uint64_t worth_comparing = 1000;
+    if (a.is_boolean_typed() != b.is_boolean_typed() || sym::weight(a) + sym::weight(b) > worth_comparing) return true;
+    try {
+      if (at_hints(a) && at_hints(b)) {
+        double x = sym::evaluate_real(a, hints), y = sym::evaluate_real(b, hints);
+        return x == y || (x != x && y != y);
+      }
+      return shapes.decide(sym::eq(a, b)) != false;
+    } catch (const Error&) { return true; }  // not to be computed this way
+  }
+};
+
 class MetaChecker {
  public:
-  // Rules add symbols for sizes that only a run can tell: to a copy.
-  explicit MetaChecker(const GraphBody& graph) : graph_(graph), shapes_(graph.shapes) {}
+  MetaChecker(const GraphBody& graph, Known& known, bool autocast)
+      : graph_(graph), known_(known), autocast_(autocast) {}
   // Corrects what it finds wrong instead of complaining, node by node, so that later nodes see it.
-  explicit MetaChecker(GraphBody* graph) : graph_(*graph), corrected_(graph), shapes_(graph->shapes) {}
+  MetaChecker(GraphBody* graph, Known& known) : graph_(*graph), corrected_(graph), known_(known), autocast_(false) {}
 
   void run() {
-    ShapesScope scope(&shapes_);
-    for (const Node& node : graph_.nodes)
-      if (has_rule(*node.op)) check(node);
+    for (const Node& node : graph_.nodes) {
+      if (node.op->kind == OpKind::symbolic && node.op->def && node.op->def->symbolic) check_number(node);
+      else if (has_rule(*node.op)) check(node);
+    }
   }
 
  private:
   static bool has_rule(const Op& op) {
     const OpDef* def = op.functional ? op.functional->def : op.def;
     bool tensors = op.kind != OpKind::symbolic && op.kind != OpKind::structural;
-    return tensors && def && !op.traits.unknown && !op.traits.asserts && op.traits.measures == Measure::none &&
+    return tensors && def && !op.traits.unknown && !op.traits.asserts &&
            (def->meta || def->view || def->scalar || def->decompose);
   }
 
@@ -51,11 +81,74 @@ class MetaChecker {
     return node.origin.name.empty() ? node.op->target : text(quoted(node.origin.name), " (", node.op->target, ")");
   }
 
+  static std::optional<SymInt> number(const GraphBody& graph, const Arg& arg) {
+    if (auto* v = arg.get<Value>()) {
+      if (!*v || graph.info(*v).type == ValueType::tensor) return std::nullopt;
+      return graph.info(*v).expr;
+    }
+    if (auto* e = arg.get<SymInt>()) return *e;
+    if (auto* d = arg.get<double>()) return SymInt::real(*d);
+    if (auto* b = arg.get<bool>()) return SymInt::boolean(*b);
+    return std::nullopt;
+  }
+
+  // Operators on sizes and numbers.
+  void check_number(const Node& node) {
+    std::vector<SymInt> operands;
+    for (const Arg& arg : node.args) {
+      std::optional<SymInt> operand = number(graph_, arg);
+      if (!operand) fail("node ", label(node), ": expected numbers, got ", to_text(graph_, arg));
+      operands.push_back(*operand);
+    }
+    std::optional<SymInt> said = node.results.size() == 1 ? number(graph_, node.results[0]) : std::nullopt;
+    if (!said) fail("node ", label(node), ": expected a number as its result");
+    std::optional<SymInt> is;
+    try {
+      is = node.op->def->symbolic(operands);
+    } catch (const Error&) { return; }  // beyond 64 bits on the way: what the file says is used
+    compare(node, *node.results[0].get<Value>(), *is);
+  }
+
+  void compare(const Node& node, Value value, SymInt is) {
+    const ValueInfo& said = graph_.info(value);
+    if (!known_.may_be_equal(said.expr, is))
+      fail("node ", label(node), ": its result ", quoted(said.name), " is described as ", said.expr,
+           ", but the operator gives ", is);
+  }
+
   void check(const Node& node) {
     CallArgs args;
     for (const Arg& arg : node.args) args.push_back(call_arg(arg));
+    std::optional<DType> wanted = autocast_ ? floating_result(node) : std::nullopt;
+    if (!wanted) return check(node, args);
+    // What autocast converts is not written down. First as it stands: most operators are left alone.
+    std::string reason;
+    try {
+      return check(node, args);
+    } catch (const Error& error) { reason = error.what(); }
+    for (CallArg& arg : args)
+      arg = map_tensors<Tensor>(arg, [&](const Tensor& t) {
+        if (!t || !is_floating(t.dtype()) || t.dtype() == DType::f64) return t;
+        TensorMeta meta = t.meta();
+        meta.dtype = *wanted;
+        return Tensor(std::move(meta), &nowhere_, t.impl()->value);
+      });
+    check(node, args);
+  }
+
+  std::optional<DType> floating_result(const Node& node) const {
+    std::optional<DType> found;
+    for_each_result(node, [&](Value v) {
+      const ValueInfo& info = graph_.info(v);
+      if (!found && info.type == ValueType::tensor && is_floating(info.meta.dtype)) found = info.meta.dtype;
+    });
+    return found;
+  }
+
+  void check(const Node& node, const CallArgs& args) {
     Metas given;
     try {
+      require_given(*node.op, args);
       given = infer_any(*node.op, args);
     } catch (const Unsupported&) { return; } catch (const Error& error) {
       fail("node ", label(node), ": its arguments do not go together: ", std::string_view(error.what()));
@@ -64,23 +157,36 @@ class MetaChecker {
       compare(node, node.results[i], given.values[i]);
   }
 
+  [[noreturn]] void fail_kind(const Node& node, Value value, std::string_view is) {
+    const ValueInfo& said = graph_.info(value);
+    fail("node ", label(node), ": its result ", quoted(said.name), " is described as ",
+         said.type == ValueType::tensor ? text(said.meta) : "a number", ", but the operator gives ", is);
+  }
+
   void compare(const Node& node, const Arg& said, const BasicArg<TensorMeta>& is) {
-    if (auto* value = said.get<Value>())
-      if (auto* meta = is.get<TensorMeta>()) compare(node, *value, *meta);
-    auto* values = said.get<std::vector<Value>>();
     auto* metas = is.get<std::vector<TensorMeta>>();
-    if (!values || !metas) return;
-    require(values->size() == metas->size(), "node ", label(node), " is described as giving ", values->size(),
-            " tensors, but the operator gives ", metas->size());
-    for (size_t i = 0; i < values->size(); ++i) compare(node, (*values)[i], (*metas)[i]);
+    if (auto* value = said.get<Value>(); value && *value) {
+      bool tensor = graph_.info(*value).type == ValueType::tensor;
+      if (auto* meta = is.get<TensorMeta>())
+        return tensor ? compare(node, *value, *meta) : fail_kind(node, *value, "a tensor");
+      if (tensor || metas) fail_kind(node, *value, is.is_none() ? "None" : metas ? "a list" : "a number");
+      if (auto* number = is.get<SymInt>(); number && node.op->traits.measures != Measure::none)
+        compare(node, *value, *number);
+    }
+    auto* values = said.get<std::vector<Value>>();
+    if (!values) return;
+    if (!metas || values->size() != metas->size())
+      fail("node ", label(node), " is described as giving ", values->size(), " tensors, but the operator gives ",
+           metas ? text(metas->size()) : "none");
+    for (size_t i = 0; i < values->size(); ++i)
+      if ((*values)[i]) compare(node, (*values)[i], (*metas)[i]);
   }
 
   void compare(const Node& node, Value value, const TensorMeta& is) {
-    if (!value || graph_.info(value).type != ValueType::tensor) return;
+    if (graph_.info(value).type != ValueType::tensor) fail_kind(node, value, "a tensor");
     const TensorMeta& said = graph_.info(value).meta;
     bool same = said.dtype == is.dtype && said.rank() == is.rank();
-    for (size_t i = 0; same && i < is.rank(); ++i)
-      same = said.sizes[i] == is.sizes[i] || !said.sizes[i].is_int() || !is.sizes[i].is_int();
+    for (size_t i = 0; same && i < is.rank(); ++i) same = known_.may_be_equal(said.sizes[i], is.sizes[i]);
     if (!same && corrected_ && is_static(is)) {
       TensorMeta& meta = corrected_->info(value).meta;
       TensorMeta right = is;
@@ -89,8 +195,9 @@ class MetaChecker {
       meta = std::move(right);
       return;
     }
-    require(same, "node ", label(node), ": its result ", quoted(graph_.info(value).name), " is described as ", said,
-            ", but the operator gives ", is);
+    if (!same)
+      fail("node ", label(node), ": its result ", quoted(graph_.info(value).name), " is described as ", said,
+           ", but the operator gives ", is);
   }
 
   static bool is_static(const TensorMeta& meta) {
@@ -102,21 +209,31 @@ class MetaChecker {
 
   const GraphBody& graph_;
   GraphBody* corrected_ = nullptr;
-  sym::ShapeEnv shapes_;
+  Known& known_;
+  bool autocast_;
   GraphBody nowhere_;  // arguments stand in it; rules ask for their metas only
 };
 
-void check(const GraphBody& graph, bool autocast) {
-  if (!autocast) MetaChecker(graph).run();  // else the dtypes of results say what arguments are converted to
+void check(const GraphBody& graph, Known& known, bool autocast) {
+  MetaChecker(graph, known, autocast).run();
   for (const Node& node : graph.nodes)
     for (const Arg& arg : node.args)
-      if (auto* subgraph = arg.get<Subgraph>()) check(*subgraph->body, autocast_within(node, autocast));
+      if (auto* subgraph = arg.get<Subgraph>()) check(*subgraph->body, known, autocast_within(node, autocast));
 }
 
 }  // namespace
 
-void check_metas(const GraphBody& graph) { check(graph, false); }
+void check_metas(const GraphBody& graph, const std::map<std::string, int64_t>& hints) {
+  Known known{.shapes = graph.shapes};
+  for (const auto& [name, value] : hints) known.hints.set(SymInt::symbol(name), value);
+  ShapesScope scope(&known.shapes);
+  check(graph, known, false);
+}
 
-void correct_metas(GraphBody& graph) { MetaChecker(&graph).run(); }
+void correct_metas(GraphBody& graph) {
+  Known known{.shapes = graph.shapes};
+  ShapesScope scope(&known.shapes);
+  MetaChecker(&graph, known).run();
+}
 
 }  // namespace tenon

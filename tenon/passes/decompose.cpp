@@ -14,7 +14,7 @@ class Expander : public Dispatcher {
  public:
   explicit Expander(GraphBody& graph) : tracer(graph) {}
   Tracer tracer;
-  CallResults call(const Op& op, CallArgs args) override {
+  CallResults run(const Op& op, CallArgs args) override {
     if (!stands_for_others(op)) return tracer.call(op, std::move(args));
     DispatchScope scope(this);
     Build build(op, args);

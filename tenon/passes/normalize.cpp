@@ -120,7 +120,8 @@ class Normalizer {
       const Value* placeholder = body.inputs[i].get<Value>();
       if (!placeholder) continue;
       const Value* operand = node.args[first + 1 + i].get<Value>();
-      if (operand && from.values[operand->id].type == ValueType::tensor) inside[placeholder->id] = map[operand->id];
+      if (operand && *operand && from.values[operand->id].type == ValueType::tensor)
+        inside[placeholder->id] = map[operand->id];
     }
     nodes(body, inside, grad, autocast);
     std::vector<Value> given;

@@ -14,7 +14,7 @@ class Spelling : public Dispatcher {
  public:
   explicit Spelling(GraphBody& graph) : tracer(graph) {}
   Tracer tracer;
-  CallResults call(const Op& op, CallArgs args) override {
+  CallResults run(const Op& op, CallArgs args) override {
     if (!is_respelled(op)) return tracer.call(op, std::move(args));
     require(op.def->to_torch != nullptr, "the operator ", op.name(),
             " has no form that PyTorch knows, so the program cannot be written");

@@ -135,7 +135,7 @@ RunResult Session::run(State& state, const std::vector<CallArg>& inputs, const R
     if (auto* u = std::get_if<output::User>(&m)) out.outputs[u->leaf] = results[i];
     else if (auto* updated = std::get_if<output::Updated>(&m)) {
       const InputMeaning& of = c.inputs[updated->input];
-      Tensor value = *results[i].get<Tensor>();
+      Tensor value = results[i].as<Tensor>();
       if (auto* b = std::get_if<input::Buffer>(&of))
         for (const std::string& name : b->names) out.buffers.emplace_back(name, value);
       else if (auto* p = std::get_if<input::Parameter>(&of))
@@ -143,7 +143,7 @@ RunResult Session::run(State& state, const std::vector<CallArg>& inputs, const R
       else if (std::holds_alternative<input::User>(of)) out.inputs.emplace_back(public_name(of), value);
     } else if (auto* g = std::get_if<output::Gradient>(&m)) {
       const InputMeaning& of = c.inputs[g->input];
-      Tensor value = *results[i].get<Tensor>();
+      Tensor value = results[i].as<Tensor>();
       if (auto* p = std::get_if<input::Parameter>(&of))
         for (const std::string& name : p->names) out.gradients.emplace_back(name, value);
       else out.gradients.emplace_back(public_name(of), value);

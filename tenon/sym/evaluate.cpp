@@ -13,54 +13,68 @@ namespace tenon::sym {
 
 void Bindings::put(Expr symbol, Expr value) {
   expect(symbol.is_symbol(), "only a symbol can be bound");
-  for (auto& [s, v] : values_) {
-    if (s.name() != symbol.name()) continue;
-    v = value;
-    return;
-  }
-  values_.push_back({symbol, value});
+  auto [at, fresh] = by_name_.try_emplace(symbol.name(), values_.size());
+  if (fresh) values_.push_back({symbol, value});
+  else values_[at->second].second = value;
 }
 
 std::optional<Expr> Bindings::find(Expr symbol) const {
-  for (const auto& [s, v] : values_)
-    if (s == symbol) return v;
-  for (const auto& [s, v] : values_)
-    if (s.name() == symbol.name()) return v;
-  return std::nullopt;
+  auto found = by_name_.find(symbol.name());
+  return found == by_name_.end() ? std::nullopt : std::optional(values_[found->second].second);
 }
 
 namespace {
 
-Number value_of(Expr e, const Bindings& bindings) {
-  if (auto n = number_of(e)) return *n;
+/// Computes values; those of large parts once, since an expression may hold a part many times.
+class Evaluation {
+ public:
+  explicit Evaluation(const Bindings& bindings) : bindings_(bindings) {}
+
+  Number of(Expr e) {
+    if (auto n = number_of(e)) return *n;
+    constexpr uint32_t large = 16;
+    if (e.node()->weight < large) return computed(e);
+    if (auto known = done_.find(e); known != done_.end()) return known->second;
+    Number value = computed(e);
+    done_.emplace(e, value);
+    return value;
+  }
+
+ private:
+  Number computed(Expr e);
+  const Bindings& bindings_;
+  std::unordered_map<Expr, Number> done_;
+};
+
+Number Evaluation::computed(Expr e) {
   auto args = e.args();
   switch (e.kind()) {
     case Kind::symbol: {
-      auto bound = bindings.find(e);
+      auto bound = bindings_.find(e);
       require(bound.has_value(), "the symbol ", quoted(e.name()), " has no value");
       return *number_of(*bound);
     }
     // These look at no more than they need: what is not chosen may have no value.
     case Kind::piecewise:
       for (size_t i = 0; i < args.size(); i += 2)
-        if (value_of(args[i + 1], bindings).truth()) return value_of(args[i], bindings);
+        if (of(args[i + 1]).truth()) return of(args[i]);
       fail("no condition of ", quoted(to_infix(e)), " holds");
     case Kind::logical_and:
     case Kind::logical_or: {
       bool decisive = e.is(Kind::logical_or);
       for (Expr a : args)
-        if (value_of(a, bindings).truth() == decisive) return Number::boolean(decisive);
+        if (of(a).truth() == decisive) return Number::boolean(decisive);
       return Number::boolean(!decisive);
     }
     default: break;
   }
   if (args.size() == 2) {
-    Number both[] = {value_of(args[0], bindings), value_of(args[1], bindings)};
+    Number both[] = {of(args[0]), of(args[1])};
     return apply(e.kind(), e.name(), both);
   }
   std::vector<Number> values;
   values.reserve(args.size());
-  for (Expr a : args) values.push_back(value_of(a, bindings));
+  for (Expr a : args) values.push_back(of(a));
   return apply(e.kind(), e.name(), values);
 }
 
@@ -68,29 +82,29 @@ Number value_of(Expr e, const Bindings& bindings) {
 
 int64_t evaluate(Expr e, const Bindings& bindings) {
   if (e.is_int()) return e.as_int();
-  Number n = value_of(e, bindings);
+  Number n = Evaluation(bindings).of(e);
   if (n.is_real() && n.r == std::floor(n.r) && std::abs(n.r) < 0x1p63) return static_cast<int64_t>(n.r);
   require(!n.is_real() && n.d == 1, "expected ", quoted(to_infix(e)), " to be an integer, got ", n.as_double());
   return n.n;
 }
 
-double evaluate_real(Expr e, const Bindings& bindings) { return value_of(e, bindings).as_double(); }
-bool evaluate_bool(Expr e, const Bindings& bindings) { return value_of(e, bindings).truth(); }
+double evaluate_real(Expr e, const Bindings& bindings) { return Evaluation(bindings).of(e).as_double(); }
+bool evaluate_bool(Expr e, const Bindings& bindings) { return Evaluation(bindings).of(e).truth(); }
 
 namespace {
 
-Expr substituted(Expr e, std::span<const Replacement> replacements, std::unordered_map<Expr, Expr>& done) {
+// `done` holds the replacements, and then the parts that were rewritten.
+Expr substituted(Expr e, std::unordered_map<Expr, Expr>& done) {
   if (e.is_symbol()) {
-    for (const auto& [from, to] : replacements)
-      if (from == e) return to;
-    return e;
+    auto found = done.find(e);
+    return found == done.end() ? e : found->second;
   }
   if (e.args().empty() || e.is_number()) return e;
   if (auto found = done.find(e); found != done.end()) return found->second;
   std::vector<Expr> args;
   bool changed = false;
   for (Expr a : e.args()) {
-    args.push_back(substituted(a, replacements, done));
+    args.push_back(substituted(a, done));
     changed |= !(args.back() == a);
   }
   Expr out = !changed ? e : e.is(Kind::unknown_call) ? Expr::unknown_call(e.name(), args) : make(e.kind(), args);
@@ -108,8 +122,10 @@ void collect(Expr e, std::unordered_set<Expr>& seen, std::vector<Expr>& out) {
 }  // namespace
 
 Expr substitute(Expr e, std::span<const Replacement> replacements) {
+  if (e.is_number()) return e;
   std::unordered_map<Expr, Expr> done;
-  return substituted(e, replacements, done);
+  for (const auto& [from, to] : replacements) done.try_emplace(from, to);
+  return substituted(e, done);
 }
 
 std::vector<Expr> symbols_of(Expr e) {

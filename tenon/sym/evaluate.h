@@ -1,6 +1,7 @@
 // Expressions with values for their symbols, and the way back: the symbol from the value.
 #pragma once
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "tenon/sym/expr.h"
@@ -18,12 +19,12 @@ class Bindings {
   void set_real(Expr symbol, double value) { put(symbol, Expr::real(value)); }
   std::optional<Expr> find(Expr symbol) const;  // a number
   size_t size() const { return values_.size(); }
-  void clear() { values_.clear(); }
   const std::vector<std::pair<Expr, Expr>>& values() const { return values_; }
 
  private:
   void put(Expr symbol, Expr value);
   std::vector<std::pair<Expr, Expr>> values_;
+  std::unordered_map<std::string_view, size_t> by_name_;  // names are interned
 };
 
 /// The value of e; an Error names a symbol that has none. A boolean counts as 0 or 1.

@@ -8,6 +8,7 @@
 
 #include "tenon/base/error.h"
 #include "tenon/sym/node.h"
+#include "tenon/sym/parse.h"
 
 namespace tenon::sym {
 namespace {
@@ -227,6 +228,8 @@ bool Expr::boolean_value() const {
   expect(kind() == Kind::boolean, "boolean_value() of something that is not a boolean constant");
   return node()->value != 0;
 }
+
+uint64_t weight(Expr e) { return e.is_small() ? 1 : e.node()->weight; }
 
 size_t Expr::hash() const { return is_small() ? mix(0x51, static_cast<size_t>(small())) : node()->hash; }
 

@@ -19,4 +19,7 @@ Expr parse(std::string_view text, std::span<const Expr> known = {});
 /// whose name is that text.
 Expr parse_guard(std::string_view text);
 
+/// Nodes of an expression when it is written out as a tree: what a walk over it, or its text, costs.
+uint64_t weight(Expr e);
+
 }  // namespace tenon::sym

@@ -106,16 +106,36 @@ Range rounded(Expr e, Range r) {
 
 Range nonnegative_or_open(Expr e) { return e.is_nonnegative() ? Range{0, infinity} : open; }
 
-Range range_of_product(Expr e, const Ranges& ranges) {
+/// Ranges of large parts, computed once: an expression may hold a part many times.
+class RangeFinder {
+ public:
+  explicit RangeFinder(const Ranges& ranges) : ranges_(ranges) {}
+  Range of(Expr e) {
+    constexpr uint32_t large = 16;
+    if (e.is_small() || e.node()->weight < large) return computed(e);
+    if (auto known = done_.find(e); known != done_.end()) return known->second;
+    Range range = computed(e);
+    done_.emplace(e, range);
+    return range;
+  }
+
+ private:
+  Range computed(Expr e);
+  Range of_product(Expr e);
+  const Ranges& ranges_;
+  std::unordered_map<Expr, Range> done_;
+};
+
+Range RangeFinder::of_product(Expr e) {
   Range out = Range::point(1);
   auto args = e.args();
   if (args[0].is(Kind::rational)) {  // exact only once the whole product is known
     Range numerator = Range::point(args[0].args()[0].as_int());
-    for (Expr a : args.subspan(1)) numerator = multiply(numerator, range_of(a, ranges));
+    for (Expr a : args.subspan(1)) numerator = multiply(numerator, of(a));
     Range down = floor_divide(numerator, Range::point(args[0].args()[1].as_int()));
     return {down.lo, down.hi == infinity ? infinity : down.hi + 1};
   }
-  for (Expr a : args) out = multiply(out, range_of(a, ranges));
+  for (Expr a : args) out = multiply(out, of(a));
   return out;
 }
 
@@ -154,20 +174,17 @@ void append_text(std::string& out, Range r) {
 
 void Ranges::set(Expr symbol, Range range) {
   expect(symbol.is_symbol(), "only a symbol has a range of its own");
-  for (Entry& e : entries_) {
-    if (e.symbol.name() != symbol.name()) continue;
-    e = {symbol, range};
-    return;
-  }
-  entries_.push_back({symbol, range});
+  Table& table = table_.edit();
+  auto [at, fresh] = table.by_name.try_emplace(symbol.name(), table.entries.size());
+  if (fresh) table.entries.push_back({symbol, range});
+  else table.entries[at->second] = {symbol, range};
 }
 
 void Ranges::narrow(Expr symbol, Range range) { set(symbol, intersect(of(symbol), range)); }
 
 const Range* Ranges::find(Expr symbol) const {
-  for (const Entry& e : entries_)
-    if (e.symbol == symbol || e.symbol.name() == symbol.name()) return &e.range;
-  return nullptr;
+  auto found = table_->by_name.find(symbol.name());
+  return found == table_->by_name.end() ? nullptr : &table_->entries[found->second].range;
 }
 
 Range Ranges::of(Expr symbol) const {
@@ -175,8 +192,10 @@ Range Ranges::of(Expr symbol) const {
   return nonnegative_or_open(symbol);
 }
 
-Range range_of(Expr e, const Ranges& ranges) {
-  auto arg = [&](size_t i) { return range_of(e.args()[i], ranges); };
+Range range_of(Expr e, const Ranges& ranges) { return RangeFinder(ranges).of(e); }
+
+Range RangeFinder::computed(Expr e) {
+  auto arg = [&](size_t i) { return of(e.args()[i]); };
   auto all = [&](auto combine) {
     Range out = arg(0);
     for (size_t i = 1; i < e.args().size(); i++) out = combine(out, arg(i));
@@ -187,9 +206,9 @@ Range range_of(Expr e, const Ranges& ranges) {
     case Kind::rational:
     case Kind::real: return of_real(e.real_value());
     case Kind::boolean: return Range::point(e.boolean_value());
-    case Kind::symbol: return ranges.of(e);
+    case Kind::symbol: return ranges_.of(e);
     case Kind::add: return rounded(e, all(add));
-    case Kind::mul: return rounded(e, range_of_product(e, ranges));
+    case Kind::mul: return rounded(e, of_product(e));
     case Kind::pow: return e.args()[1].is_int() ? power(arg(0), e.args()[1].as_int()) : nonnegative_or_open(e);
     case Kind::max: return all([](Range a, Range b) { return Range{std::max(a.lo, b.lo), std::max(a.hi, b.hi)}; });
     case Kind::min: return all([](Range a, Range b) { return Range{std::min(a.lo, b.lo), std::min(a.hi, b.hi)}; });

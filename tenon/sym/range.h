@@ -1,8 +1,10 @@
 // What values an expression can take, from what its symbols can take.
 #pragma once
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "tenon/base/copy_on_write.h"
 #include "tenon/sym/expr.h"
 
 namespace tenon::sym {
@@ -35,14 +37,18 @@ class Ranges {
   };
   void set(Expr symbol, Range range);
   void narrow(Expr symbol, Range range);  // intersects with what is known
-  const Range* find(Expr symbol) const;
+  const Range* find(Expr symbol) const;   // good until the next change
   /// The range known, else [0, oo) for a positive or nonnegative symbol, else open.
   Range of(Expr symbol) const;
-  const std::vector<Entry>& entries() const { return entries_; }
-  bool operator==(const Ranges&) const = default;
+  const std::vector<Entry>& entries() const { return table_->entries; }  // in order of setting
+  bool operator==(const Ranges& other) const { return entries() == other.entries(); }
 
  private:
-  std::vector<Entry> entries_;  // in order of setting; few
+  struct Table {
+    std::vector<Entry> entries;
+    std::unordered_map<std::string_view, size_t> by_name;  // names are interned
+  };
+  CopyOnWrite<Table> table_;
 };
 
 /// An interval the value of e lies in; open where nothing better is known. For e of a float: its floor and ceiling lie

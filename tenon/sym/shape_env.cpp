@@ -45,9 +45,17 @@ Range solve_range(Range r, const Linear& l) {
 
 }  // namespace
 
+void Guards::add(Guard guard) {
+  Table& table = table_.edit();
+  if (table.conditions.insert(guard.condition).second) table.list.push_back(std::move(guard));
+}
+
 void ShapeEnv::constrain(Expr expr, Range range) {
   reserve_names(expr);
-  constraints.push_back({expr, range});
+  if (!expr.is_symbol()) {
+    auto [known, fresh] = constraints_.edit().ranges.try_emplace(expr, range);
+    if (!fresh) known->second = intersect(known->second, range);
+  }
   if (expr.is_symbol()) ranges.narrow(expr, range);
   else if (auto l = as_linear(expr)) ranges.narrow(l->symbol, solve_range(range, *l));
 }
@@ -71,27 +79,24 @@ Expr ShapeEnv::fresh_unbacked(Range range) {
 
 Range ShapeEnv::range_of(Expr e) const {
   Range r = sym::range_of(e, ranges);
-  for (const RangeConstraint& c : constraints)
-    if (c.expr == e) r = intersect(r, c.range);
-  return r;
+  auto given = constraints_->ranges.find(e);
+  return given == constraints_->ranges.end() ? r : intersect(r, given->second);
 }
 
 std::optional<bool> ShapeEnv::decide(Expr condition) const {
   if (auto known = sym::decide(condition, ranges)) return known;
-  Expr opposite = logical_not(condition);
-  for (const Guard& g : guards) {
-    if (g.condition == condition) return true;
-    if (g.condition == opposite) return false;
+  if (!guards.empty()) {
+    if (guards.has(condition)) return true;
+    if (guards.has(logical_not(condition))) return false;
   }
   if (condition.args().size() == 2 && condition.args()[1].is_int()) {  // 2*s0 >= 4 where [4, 10] is given for 2*s0
-    for (const RangeConstraint& c : constraints) {
-      if (!(c.expr == condition.args()[0])) continue;
+    auto given = constraints_->ranges.find(condition.args()[0]);
+    if (given != constraints_->ranges.end() && condition.is_boolean_typed() && condition.kind() <= Kind::ge) {
       Ranges one;
       Expr stand_in = Expr::symbol("constrained expression");
-      one.set(stand_in, c.range);
+      one.set(stand_in, given->second);
       Expr args[] = {stand_in, condition.args()[1]};
-      if (condition.is_boolean_typed() && condition.kind() <= Kind::ge)
-        if (auto known = sym::decide(make(condition.kind(), args), one)) return known;
+      if (auto known = sym::decide(make(condition.kind(), args), one)) return known;
     }
   }
   return std::nullopt;
@@ -100,7 +105,7 @@ std::optional<bool> ShapeEnv::decide(Expr condition) const {
 void ShapeEnv::guard(Expr condition, std::string where, std::string reason) {
   auto known = decide(condition);
   require(known != false, where, where.empty() ? "" : ": ", "the condition ", condition, " cannot hold (", reason, ")");
-  if (!known) guards.push_back({condition, std::move(where), std::move(reason)});
+  if (!known) guards.add({condition, std::move(where), std::move(reason)});
 }
 
 }  // namespace tenon::sym

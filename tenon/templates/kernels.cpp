@@ -65,6 +65,8 @@ Kernels<T> choose() {
 
 constexpr std::int64_t line = 64, kept_bytes = std::int64_t{32} << 20;
 
+void release(void* data) { ::operator delete (data, std::align_val_t{line}); }
+
 struct Slots {
   struct Slot {
     void* data = nullptr;
@@ -72,16 +74,12 @@ struct Slots {
     bool used = false;
   } slot[4];
   ~Slots() {
-    for (Slot& s : slot) std::free(s.data);
+    for (Slot& s : slot) release(s.data);
   }
 };
 thread_local Slots slots;
 
-void* allocate(std::int64_t bytes) {
-  void* data = std::aligned_alloc(line, static_cast<std::size_t>(bytes));
-  if (data == nullptr) throw std::bad_alloc();
-  return data;
-}
+void* allocate(std::int64_t bytes) { return ::operator new (static_cast<std::size_t>(bytes), std::align_val_t{line}); }
 
 }  // namespace
 
@@ -141,7 +139,7 @@ Scratch::Scratch(std::int64_t bytes) : data_(nullptr), slot_(-1) {
   }
   Slots::Slot& s = slots.slot[free_slot];
   if (s.size < bytes) {
-    std::free(s.data);
+    release(s.data);
     s = {};
     s.data = allocate(bytes);
     s.size = bytes;
@@ -152,7 +150,7 @@ Scratch::Scratch(std::int64_t bytes) : data_(nullptr), slot_(-1) {
 }
 
 Scratch::~Scratch() {
-  if (slot_ < 0) std::free(data_);
+  if (slot_ < 0) release(data_);
   else slots.slot[slot_].used = false;
 }
 

@@ -65,7 +65,14 @@ struct BasicArg {
   U* get() {
     return std::get_if<U>(&v);
   }
+  /// The same where it must be one; an Error where it is not.
+  template <class U>
+  const U& as() const {
+    if (auto* value = std::get_if<U>(&v)) return *value;
+    fail_kind();
+  }
   bool is_none() const { return v.index() == 0; }
+  [[noreturn]] void fail_kind() const;
   bool is_number() const { return is<bool>() || is<SymInt>() || is<double>() || is<std::complex<double>>(); }
 };
 

@@ -19,6 +19,15 @@ bool BasicArg<T>::operator==(const BasicArg& other) const {
   return v == other.v;
 }
 
+template <class T>
+void BasicArg<T>::fail_kind() const {
+  fail("an argument or result is ",
+       is_none()     ? "None"
+       : is_number() ? "a number"
+                     : "of another kind",
+       " where the program needs something else");
+}
+
 template <class U, class T>
 BasicArg<U> without_tensors(const BasicArg<T>& arg) {
   return std::visit(

@@ -12,12 +12,6 @@ thread_local bool grad_mode = true;
 Dispatcher* top_dispatcher() { return current ? current : default_dispatcher.load(std::memory_order_relaxed); }
 void set_default_dispatcher(Dispatcher* dispatcher) { default_dispatcher = dispatcher; }
 
-CallResults dispatch(const Op& op, CallArgs args) {
-  Dispatcher* top = top_dispatcher();
-  expect(top != nullptr, "an operator was called before interp::install()");
-  return top->call(op, std::move(args));
-}
-
 DispatchScope::DispatchScope(Dispatcher* dispatcher) : previous_(current) { current = dispatcher; }
 DispatchScope::~DispatchScope() { current = previous_; }
 

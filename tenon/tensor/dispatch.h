@@ -21,11 +21,18 @@ using CallResults = std::vector<CallArg>;  // one per schema return: a tensor, a
 class Dispatcher {
  public:
   virtual ~Dispatcher() = default;
-  virtual CallResults call(const Op& op, CallArgs args) = 0;
+  /// Executes a call. None where the schema wants something is an Error here, once for every rule and every dispatcher.
+  CallResults call(const Op& op, CallArgs args);
+
+ protected:
+  virtual CallResults run(const Op& op, CallArgs args) = 0;
 };
 
 /// Executes a call with the dispatcher on top of this thread's stack.
 CallResults dispatch(const Op& op, CallArgs args);
+/// Fails where an argument is None, or has None among its tensors, and the schema does not allow for it.
+/// (graph/required.cpp, which knows schemas.)
+void require_given(const Op& op, std::span<const CallArg> args);
 Dispatcher* top_dispatcher();
 /// The bottom of every thread's stack; interp sets it.
 void set_default_dispatcher(Dispatcher* dispatcher);

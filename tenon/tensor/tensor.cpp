@@ -50,20 +50,52 @@ Tensor Tensor::number(double value) { return make_number(DType::f64, value); }
 Tensor Tensor::number(int64_t value) { return make_number(DType::i64, value); }
 Tensor Tensor::number(bool value) { return make_number(DType::boolean, value); }
 
-const std::byte* Tensor::bytes() const {
+void Tensor::fail_none() { fail("a tensor was expected, got None"); }
+
+// An empty tensor may begin anywhere (x[:, 3:] of a tensor without rows): its place is never read.
+size_t Tensor::first_byte() const {
   expect(impl_ && impl_->storage != nullptr, "data of a tensor that has none");
-  return impl_->storage->data() + static_cast<size_t>(impl_->meta.offset.as_int()) * item_size(impl_->meta.dtype);
+  const TensorMeta& meta = impl_->meta;
+  int64_t offset = meta.offset.as_int();
+  size_t item = item_size(meta.dtype), size = impl_->storage->size();
+  if (offset < 0 || static_cast<uint64_t>(offset) >= size / item) [[unlikely]] {
+    expect(count(meta.sizes) == SymInt(0), "a tensor ", meta, " at offset ", offset, " of a storage of ", size,
+           " bytes");
+    return 0;
+  }
+  return static_cast<size_t>(offset) * item;
+}
+
+const std::byte* Tensor::bytes() const {
+  size_t first = first_byte();
+  return impl_->storage->data() + first;
 }
 
 std::byte* Tensor::mutable_bytes() {
-  expect(impl_ && impl_->storage != nullptr, "data of a tensor that has none");
-  return impl_->storage->mutable_data() +
-         static_cast<size_t>(impl_->meta.offset.as_int()) * item_size(impl_->meta.dtype);
+  size_t first = first_byte();
+  return impl_->storage->mutable_data() + first;
 }
 
-Tensor Tensor::with_meta(TensorMeta meta) const { return Tensor(std::move(meta), impl_->storage); }
+Tensor Tensor::with_meta(TensorMeta meta) const { return Tensor(std::move(meta), storage()); }
+
+namespace {
+void require_one_element(const Tensor& t) {
+  require(t.storage() != nullptr, "a number was expected, got a tensor whose content is not known yet, ", t.meta());
+  require(t.numel() == SymInt(1), "a tensor of one element was expected where a number is needed, got ", t.meta());
+  require_fits(t.meta(), t.storage()->size(), "a number");
+}
+
+// Beyond 64 bits a conversion is undefined: the nearest integer there is, and 0 for NaN.
+int64_t truncated(double value) {
+  if (value != value) return 0;
+  if (value >= 0x1p63) return INT64_MAX;
+  if (value < -0x1p63) return INT64_MIN;
+  return static_cast<int64_t>(value);
+}
+}  // namespace
 
 double scalar_value(const Tensor& t) {
+  require_one_element(t);
   const std::byte* p = t.bytes();
   switch (t.dtype()) {
     case DType::f64: return *reinterpret_cast<const double*>(p);
@@ -75,6 +107,7 @@ double scalar_value(const Tensor& t) {
 }
 
 int64_t scalar_integer(const Tensor& t) {
+  require_one_element(t);
   const std::byte* p = t.bytes();
   switch (t.dtype()) {
     case DType::boolean: return *reinterpret_cast<const uint8_t*>(p) != 0;
@@ -89,7 +122,7 @@ int64_t scalar_integer(const Tensor& t) {
     case DType::f16:
     case DType::bf16:
     case DType::f32:
-    case DType::f64: return static_cast<int64_t>(scalar_value(t));
+    case DType::f64: return truncated(scalar_value(t));
     default: fail("a number was expected, got a tensor of ", t.dtype());
   }
 }
@@ -146,8 +179,10 @@ void require_fits(const TensorMeta& meta, size_t storage_bytes, std::string_view
             !__builtin_add_overflow(last, step, &last);
     any &= size > 0;
   }
-  if (!any) return;
-  int64_t needed = 0;
+  int64_t needed = 0, start = 0;
+  bool starts = !__builtin_mul_overflow(meta.offset.as_int(), static_cast<int64_t>(item_size(meta.dtype)), &start);
+  require(starts, what, ": ", meta, " at offset ", meta.offset, " reaches further than 64 bits can say");
+  if (!any) return;  // an empty tensor may begin behind the end; Tensor::bytes() never goes there
   fits &= !__builtin_add_overflow(last, meta.offset.as_int(), &last) && !__builtin_add_overflow(last, 1, &last) &&
           !__builtin_mul_overflow(last, static_cast<int64_t>(item_size(meta.dtype)), &needed);
   require(fits, what, ": ", meta, " at offset ", meta.offset, " reaches further than 64 bits can say");

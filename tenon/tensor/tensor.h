@@ -40,15 +40,16 @@ class Tensor {
   explicit operator bool() const { return impl_ != nullptr; }
   bool defined() const { return impl_ != nullptr; }
   bool is_traced() const { return impl_ && impl_->graph; }
-  const TensorMeta& meta() const { return impl_->meta; }
-  DType dtype() const { return impl_->meta.dtype; }
-  const Sizes& sizes() const { return impl_->meta.sizes; }
-  const Sizes& strides() const { return impl_->meta.strides; }
-  SymInt size(int64_t dim) const { return impl_->meta.sizes[normal_dim(dim, rank())]; }
-  size_t rank() const { return impl_->meta.rank(); }
-  SymInt numel() const { return count(impl_->meta.sizes); }
+  // Of a tensor that is none these are Errors.
+  const TensorMeta& meta() const { return there()->meta; }
+  DType dtype() const { return meta().dtype; }
+  const Sizes& sizes() const { return meta().sizes; }
+  const Sizes& strides() const { return meta().strides; }
+  SymInt size(int64_t dim) const { return meta().sizes[normal_dim(dim, rank())]; }
+  size_t rank() const { return meta().rank(); }
+  SymInt numel() const { return count(meta().sizes); }
 
-  const std::shared_ptr<Storage>& storage() const { return impl_->storage; }
+  const std::shared_ptr<Storage>& storage() const { return there()->storage; }
   template <class T>
   const T* data() const {
     return reinterpret_cast<const T*>(bytes());
@@ -57,7 +58,8 @@ class Tensor {
   T* mutable_data() {
     return reinterpret_cast<T*>(mutable_bytes());
   }
-  const std::byte* bytes() const;  // of the first element
+  /// Of the first element, which lies within the storage; of an empty tensor some address that is not to be read.
+  const std::byte* bytes() const;
   std::byte* mutable_bytes();
   /// A tensor over the same storage with other sizes, strides or dtype.
   Tensor with_meta(TensorMeta meta) const;
@@ -69,10 +71,17 @@ class Tensor {
   Impl* impl() const { return impl_.get(); }
 
  private:
+  Impl* there() const {
+    if (!impl_) [[unlikely]]
+      fail_none();
+    return impl_.get();
+  }
+  [[noreturn]] static void fail_none();
+  size_t first_byte() const;
   std::shared_ptr<Impl> impl_;  // shared: a handle is copied freely
 };
 
-/// The number a 0-d real tensor holds, widened to f64 or i64.
+/// The number that a real tensor of one element holds, widened to f64 or i64; any other count is an Error.
 double scalar_value(const Tensor& t);
 int64_t scalar_integer(const Tensor& t);
 /// A real contiguous copy (also of mapped or strided data). Plain memory work, no operator runs.

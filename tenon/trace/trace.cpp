@@ -42,7 +42,7 @@ CallArg Tracer::call_arg(const Arg& a) const {
   return map_tensors<Tensor>(a, [&](const Value& v) { return tensor(v); });
 }
 
-CallResults Tracer::call(const Op& op, CallArgs args) {
+CallResults Tracer::run(const Op& op, CallArgs args) {
   Metas metas;
   if (known_metas) {
     metas.values = *known_metas;
@@ -97,7 +97,7 @@ Metas infer_any(const Op& op, std::span<const CallArg> args) {
                            OpKind::view) {  // an in-place form gives its argument back, an out form the tensor it wrote
     Metas out;
     for (size_t i = 0; i < op.schema.args.size(); ++i)
-      if (op.schema.args[i].writes) out.values.emplace_back(args[i].get<Tensor>()->meta());
+      if (op.schema.args[i].writes) out.values.emplace_back(args[i].as<Tensor>().meta());
     return out;
   }
   if (auto metas = infer(op.functional ? *op.functional : op, args)) return *metas;
@@ -107,8 +107,19 @@ Metas infer_any(const Op& op, std::span<const CallArg> args) {
     fail_unsupported(text("the operator ", op.name(), " is not supported; tenon ops lists those that are"));
   // Trace what it means into a graph of its own; only the results' metas are of interest.
   GraphBody scratch;
-  sym::ShapeEnv* shapes = growing_shapes();  // symbols for sizes that only a run can tell belong to the program
-  if (shapes) scratch.shapes = *shapes;
+  // Symbols for sizes that only a run can tell belong to the program: its shapes are lent to the graph.
+  struct Loan {
+    sym::ShapeEnv* own = growing_shapes();
+    sym::ShapeEnv& lent;
+    explicit Loan(sym::ShapeEnv& to) : lent(to) {
+      if (own) lent = std::move(*own);
+    }
+    ~Loan() {
+      if (own) *own = std::move(lent);
+    }
+  } loan(scratch.shapes);
+  std::optional<ShapesScope> shapes;
+  if (loan.own) shapes.emplace(&scratch.shapes);
   Tracer tracer(scratch);
   CallArgs inside;
   for (const CallArg& a : args)
@@ -118,7 +129,6 @@ Metas infer_any(const Op& op, std::span<const CallArg> args) {
   DispatchScope scope(&tracer);
   Build build(op, inside);
   Results results = def->decompose(build);
-  if (shapes) *shapes = scratch.shapes;
   Metas metas;
   for (const CallArg& r : results.values) {
     if (auto* t = r.get<Tensor>(); t && !*t) metas.values.emplace_back();

@@ -10,7 +10,7 @@ namespace tenon {
 class Tracer : public Dispatcher {
  public:
   explicit Tracer(GraphBody& graph) : graph_(graph) {}
-  CallResults call(const Op& op, CallArgs args) override;
+  CallResults run(const Op& op, CallArgs args) override;
 
   /// A value of the graph as a tensor that rules can use.
   Tensor tensor(Value v) const;

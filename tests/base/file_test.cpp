@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -137,6 +138,90 @@ TEST_F(FileTest, AFullDiskIsAnErrorBeforeMappedBytesAreWritten) {
   std::signal(SIGXFSZ, handler);
   EXPECT_NE(told.find("cannot write"), told.npos) << told;
   EXPECT_EQ(files(), 0u);
+}
+
+TEST_F(FileTest, ALinkToNothingLeadsToTheFileWritten) {
+  ASSERT_EQ(::symlink("there", path("link").c_str()), 0);
+  ASSERT_EQ(::symlink(path("link").c_str(), path("far").c_str()), 0);
+  write_file_atomically(path("far"), "new");
+  EXPECT_TRUE(fs::is_symlink(path("link")));
+  EXPECT_TRUE(fs::is_symlink(path("far")));
+  EXPECT_EQ(read_file(path("there")), "new");
+  EXPECT_EQ(files(), 3u);
+}
+
+TEST_F(FileTest, LinksInACircleAreNamed) {
+  ASSERT_EQ(::symlink("b", path("a").c_str()), 0);
+  ASSERT_EQ(::symlink("a", path("b").c_str()), 0);
+  EXPECT_NE(message([&] { AtomicFile file(path("a")); }).find("Too many levels of symbolic links"), std::string::npos);
+}
+
+TEST_F(FileTest, APipeIsRefusedWithoutWaiting) {
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  EXPECT_NE(message([&] { MappedFile::open(path("pipe")); }).find("found a pipe or a device"), std::string::npos);
+  EXPECT_EQ(read_file(path("pipe")), "");
+}
+
+TEST_F(FileTest, TheReasonIsTheOneOfTheCallThatFailed) {
+  EXPECT_NE(message([&] { AtomicFile file("/proc/self/x"); }).find("No such file or directory"), std::string::npos);
+  EXPECT_NE(message([&] { MappedFile::open("/proc/self/fd/987/x"); }), "");
+}
+
+// A child that the signal ends: what it leaves behind, and how it ends.
+int status_of_child(const std::function<void()>& act) {
+  pid_t child = ::fork();
+  if (child == 0) {
+    act();
+    ::_exit(7);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+TEST_F(FileTest, ASignalLeavesNothingHalfWritten) {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    int status = status_of_child([&] {
+      ::signal(signal, SIG_DFL);  // a job in the background may have been told to ignore it
+      install_signal_handlers();
+      AtomicFile file(path("a"));
+      file.write(std::string(1'000'000, 'n'));
+      ::raise(signal);
+    });
+    EXPECT_TRUE(WIFSIGNALED(status));
+    EXPECT_EQ(WTERMSIG(status), signal);
+    EXPECT_EQ(files(), 0u);
+  }
+}
+
+TEST_F(FileTest, AFileCutShortWhileItIsMappedEndsInASentence) {
+  write_file_atomically(path("a"), std::string(100'000, 'x'));
+  int said[2];
+  ASSERT_EQ(::pipe(said), 0);
+  int status = status_of_child([&] {
+    install_signal_handlers();
+    ::dup2(said[1], STDERR_FILENO);
+    auto mapped = MappedFile::open(path("a"));
+    AtomicFile half(path("b"));
+    if (::truncate(path("a").c_str(), 10) != 0) ::_exit(8);
+    volatile std::byte last = mapped->bytes()[99'999];
+    (void)last;
+  });
+  ::close(said[1]);
+  std::string text(4096, '\0');
+  text.resize(static_cast<size_t>(::read(said[0], text.data(), text.size())));
+  ::close(said[0]);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 1);
+  EXPECT_EQ(text, "tenon: '" + path("a") + "': the file was cut short while it was being read\n");
+  EXPECT_EQ(files(), 1u);
+}
+
+TEST(ZeroPages, AreZerosThatTakeNoMemory) {
+  constexpr size_t size = size_t{1} << 40;
+  auto pages = zero_pages(size);
+  EXPECT_EQ(pages.get()[0], std::byte{0});
+  EXPECT_EQ(pages.get()[size - 1], std::byte{0});
 }
 
 TEST(AtomicFile, DevicesAreNotReplaced) { EXPECT_THROW(AtomicFile("/dev/null"), Error); }

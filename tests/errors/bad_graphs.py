@@ -181,7 +181,7 @@ def nodes(files):
             ("empty", "", "nothing", "all"), ("python", "os.system", "a Python function", "all"),
             ("no_overload", "torch.ops.aten.linear", "an operator without overload", "all"),
             ("dots", "torch.ops....", "only dots", "all"),
-            ("cond", "torch.ops.higher_order.cond", "torch.cond", "compute")):
+            ("cond", "torch.ops.higher_order.cond", "torch.cond without graphs", "all")):
         files.model(f"target_{name}", f"a node calls {what}", put(["graph_module", "graph", "nodes", 0, "target"], target), verb=verb)
     files.model("target_long", "an operator's name has 200000 letters",
                 put(["graph_module", "graph", "nodes", 0, "target"], "torch.ops.aten." + "a" * 200_000 + ".default"))

@@ -14,6 +14,7 @@ from archive import Archive  # noqa: E402
 import bad_graphs  # noqa: E402
 import bad_older  # noqa: E402
 import bad_payloads  # noqa: E402
+import bad_scale  # noqa: E402
 import bad_zips  # noqa: E402
 
 BASES = pathlib.Path(__file__).resolve().parent.parent / "data" / "pt2" / "torch-2.15"
@@ -62,7 +63,7 @@ def main():
     out = pathlib.Path(sys.argv[1])
     out.mkdir(parents=True, exist_ok=True)
     files = Files(out)
-    for part in (bad_zips, bad_graphs, bad_payloads, bad_older):
+    for part in (bad_zips, bad_graphs, bad_payloads, bad_older, bad_scale):
         part.make(files)
     (out / "index.json").write_text(json.dumps(files.index, indent=1) + "\n")
     print(f"{len(files.index)} files")

@@ -14,7 +14,8 @@ namespace {
 // With the real operators, whose rules are asked.
 std::string rule_error(std::string_view from, std::string_view to) {
   try {
-    check_metas(load_exported(edited_json(mlp(), from, to), registry()).graph.body());
+    ExportedProgram program = load_exported(edited_json(mlp(), from, to), registry());
+    check_metas(program.graph.body(), program.hints);
   } catch (const Error& error) { return error.what(); }
   return "";
 }

@@ -25,7 +25,8 @@ ExportedProgram load(const std::string& file) { return load_exported(file, test_
 
 // A program of the given schema whose JSON has been upgraded.
 JsonDocument upgraded(std::string_view version, std::string_view rest) {
-  return serde::read_program_json(text("{\"schema_version\": ", version, rest, "}"), "program", true);
+  static Budget budget("program", 1 << 20);
+  return serde::read_program_json(text("{\"schema_version\": ", version, rest, "}"), "program", true, budget);
 }
 
 const Node* find_node(const GraphBody& graph, std::string_view target) {

@@ -9,6 +9,7 @@
 
 #include "tenon/sym/evaluate.h"
 #include "tenon/tensor/half.h"
+#include "tenon/tensor/ones.h"
 #include "tools/tenon/files.h"
 
 namespace tenon::tool {
@@ -123,16 +124,7 @@ CallArg ones(const TensorMeta& wanted, const sym::Bindings& bindings) {
       if (!bindings.find(symbol)) return {};
     sizes.push_back(sym::evaluate(size, bindings));
   }
-  Tensor out = Tensor::empty(wanted.dtype, sizes);
-  auto fill = [&](auto value) { std::fill_n(out.mutable_data<decltype(value)>(), elements(out), value); };
-  switch (wanted.dtype) {
-    case DType::f16: fill(float_to_half(1)); break;
-    case DType::bf16: fill(float_to_bfloat(1)); break;
-    case DType::f32: fill(1.0f); break;
-    case DType::f64: fill(1.0); break;
-    default: fail("a cotangent of dtype ", wanted.dtype, " has to be given");
-  }
-  return out;
+  return ones_tensor(wanted.dtype, sizes);
 }
 
 // Which array goes where, by input position.

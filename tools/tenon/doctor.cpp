@@ -84,6 +84,7 @@ std::string_view kernels_used() {
 
 int doctor() {
   JsonLimits json;
+  BudgetLimits limits;
   print(text("tenon      ", TENON_VERSION, ", built with ", __VERSION__, "\n"));
   print(text("reads      .pt2 files of PyTorch 2.4 and later (schemas 5 to 8)\n"));
   print(text("writes     .pt2 files as PyTorch 2.15 does (schema 8.20)\n"));
@@ -92,8 +93,9 @@ int doctor() {
   print(text("kernels    ", kernels_used(), "\n"));
   print(text("threads    ", std::thread::hardware_concurrency(), "\n"));
   print(text("compiler   ", compiler(), "\n"));
-  print(text("limits     a program's JSON: ", json.bytes >> 20, " MiB, depth ", json.depth, ", ", json.values >> 20,
-             " Mi values\n"));
+  print(text("limits     made from a file: ", limits.bytes >> 20, " MiB and ", limits.bytes_per_byte,
+             " bytes for each of its own, ", limits.values >> 20, " Mi values, ", limits.weight >> 20,
+             " Mi nodes of expressions, depth ", json.depth, "; SECURITY.md has all\n"));
   return ok;
 }
 

@@ -9,11 +9,19 @@
 
 namespace tenon::tool {
 
-void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+namespace {
+int output_error = 0;  // of the first write to stdout that failed
+}
+
+// Whatever is printed may hold text of a file: this is where it is made harmless to a terminal.
+void print(std::string_view text) {
+  std::string safe = printable(text, Lines::many);
+  if (std::fwrite(safe.data(), 1, safe.size(), stdout) != safe.size() && output_error == 0) output_error = errno;
+}
 
 void complain(std::string_view message) {
   std::fflush(stdout);
-  std::string line = text("tenon: ", message, "\n");
+  std::string line = shortened(printable(text("tenon: ", message), Lines::one)) + "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
@@ -23,8 +31,8 @@ std::string shown(std::string_view name) {
 }
 
 void flush_output() {
-  require(std::fflush(stdout) == 0 && !std::ferror(stdout),
-          "cannot write to the standard output: ", std::strerror(errno));
+  if (std::fflush(stdout) != 0 && output_error == 0) output_error = errno;
+  require(output_error == 0, "cannot write to the standard output: ", std::strerror(output_error));
 }
 
 void require_writable(const std::string& out) {
@@ -33,10 +41,14 @@ void require_writable(const std::string& out) {
     require(!S_ISDIR(info.st_mode), "cannot write ", quoted(out, 400), ": it is a folder");
   size_t slash = out.rfind('/');
   std::string folder = slash == out.npos ? "." : slash == 0 ? "/" : out.substr(0, slash);
-  require(::stat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode), "cannot write ", quoted(out, 400),
-          ": there is no folder ", quoted(folder, 400));
-  require(::access(folder.c_str(), W_OK | X_OK) == 0, "cannot write ", quoted(out, 400), ": the folder ",
-          quoted(folder, 400), " cannot be written to: ", std::strerror(errno));
+  int error = ::stat(folder.c_str(), &info) == 0 ? 0 : errno;
+  require(error == 0 || error == ENOENT || error == ENOTDIR, "cannot write ", quoted(out, 400), ": ",
+          std::strerror(error));
+  require(error == 0 && S_ISDIR(info.st_mode), "cannot write ", quoted(out, 400), ": there is no folder ",
+          quoted(folder, 400));
+  error = ::access(folder.c_str(), W_OK | X_OK) == 0 ? 0 : errno;
+  require(error == 0, "cannot write ", quoted(out, 400), ": the folder ", quoted(folder, 400),
+          " cannot be written to: ", std::strerror(error));
 }
 
 void require_other_file(const std::string& in, const std::string& out) {

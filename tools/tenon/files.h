@@ -7,8 +7,10 @@
 
 namespace tenon::tool {
 
-void print(std::string_view text);         // to stdout, as it is
-void complain(std::string_view message);   // to stderr: "tenon: message"
+/// To stdout; what a terminal would act on is escaped, line ends and tabs aside.
+void print(std::string_view text);
+/// To stderr: "tenon: message", one line of limited length, escaped likewise.
+void complain(std::string_view message);
 std::string shown(std::string_view name);  // a name from a file, safe to print, without quotes
 /// Writes what print() buffered; an Error where stdout cannot take it (a full disk).
 void flush_output();

@@ -3,7 +3,9 @@
 #include <charconv>
 #include <new>
 
+#include "tenon/base/signals.h"
 #include "tools/tenon/files.h"
+#include "tools/tenon/memory.h"
 #include "tools/tenon/verbs.h"
 
 namespace tenon::tool {
@@ -26,6 +28,7 @@ struct Requests {
   GradRequest grad;
   ConvertRequest convert;
   bool ops_json = false;
+  int64_t max_memory = 0;
 };
 
 // Which program of the file, and where it runs.
@@ -61,6 +64,13 @@ CLI::Option* add_wrt(CLI::App& verb, Wrt& wrt) {
 
 void add_verbose(CLI::App& verb, bool& verbose) {
   verb.add_flag("-v,--verbose", verbose, "Print the passes that were run and their times to stderr");
+}
+
+void add_max_memory(CLI::App& verb, int64_t& limit) {
+  verb.add_option_function<std::string>(
+          "--max-memory", [&limit](const std::string& value) { limit = parse_memory(value); },
+          "Stop where more memory than this would be needed, mapped weights aside: 2G, 512M or bytes")
+      ->type_name("SIZE");
 }
 
 void add_show(CLI::App& app, ShowRequest& request) {
@@ -147,6 +157,8 @@ struct CommandLine {
     CLI::App* ops = app.add_subcommand("ops", "List every operator and the rules it has");
     ops->add_flag("--json", requests.ops_json, "Print JSON");
     ops->footer("Example:\n  tenon ops | grep aten::conv");
+    for (const char* name : {"show", "run", "grad", "convert"})
+      add_max_memory(*app.get_subcommand(name), requests.max_memory);
     app.add_subcommand("doctor", "Say what Tenon finds on this machine")->footer("Example:\n  tenon doctor");
     app.footer("tenon VERB --help explains a verb. Exit status: 0, 1 (bad input or program), 2 (usage).");
   }
@@ -167,18 +179,24 @@ struct CommandLine {
 
 int run_caught(const CommandLine& line) {
   try {
+    if (line.requests.max_memory > 0) limit_memory(line.requests.max_memory);
     int status = line.run_verb();
     flush_output();
     return status;
   } catch (const Error& error) { complain(error.what()); } catch (const InternalError& error) {
     complain(error.what());  // it says "internal error" and asks to report it
   } catch (const std::bad_alloc&) {
-    complain(text(line.verb(), ": the machine does not have the memory that this program asks for"));
+    int64_t limit = memory_limit();
+    limit_memory(0);  // the sentence itself needs some
+    if (limit > 0)
+      complain(text(line.verb(), ": the program needs more memory than the ", limit, " bytes of --max-memory"));
+    else complain(text(line.verb(), ": the machine does not have the memory that this program asks for"));
   } catch (const std::exception& error) { complain(text("internal error: ", error.what(), "; please report it")); }
   return bad_input;
 }
 
 int main(int argc, char** argv) {
+  install_signal_handlers();
   CommandLine line;
   try {
     line.app.parse(argc, argv);

@@ -16,9 +16,10 @@ std::string shown_program(const ExportedProgram& program, const ShowRequest& req
 }
 
 std::string list(const std::vector<std::string>& names) {
+  constexpr size_t most = 20;
   std::vector<std::string> safe;
-  for (const std::string& name : names) safe.push_back(shown(name));
-  return join(safe, ", ");
+  for (size_t i = 0; i < names.size() && i < most; ++i) safe.push_back(shown(names[i]));
+  return text(join(safe, ", "), names.size() > most ? text(" and ", names.size() - most, " more") : "");
 }
 
 }  // namespace

@@ -22,8 +22,9 @@ std::shared_ptr<const Archive> Archive::open(const std::string& path, std::strin
   auto file = MappedFile::open(path);
   require(looks_like_zip(file->bytes()), path,
           ": expected a .pt2 file written by torch.export.save, which is a zip archive; this ", "file is not one");
-  ZipArchive zip(file->bytes(), path);
-  std::shared_ptr<Archive> archive(new Archive(std::move(file), std::move(zip)));
+  auto budget = std::make_unique<Budget>(path, file->bytes().size());
+  ZipArchive zip(file->bytes(), path, {.budget = budget.get()});
+  std::shared_ptr<Archive> archive(new Archive(std::move(file), std::move(budget), std::move(zip)));
   if (archive->zip_.find(flat_program)) archive->check_flat(model);
   else archive->check_container(model);
   return archive;
@@ -133,7 +134,7 @@ const ZipEntry& Archive::at(std::string_view name) const {
 }
 
 JsonDocument Archive::json(std::string_view name) const {
-  return JsonDocument(content(name), text(path(), ": ", name));
+  return JsonDocument(content(name), text(path(), ": ", name), {.budget = budget_.get()});
 }
 
 std::vector<std::string> Archive::names_in(std::string_view folder) const {

@@ -36,6 +36,8 @@ class Archive {
   std::string pickled_entry(PayloadFolder folder) const;  // of a flat or pickled container
   std::string_view extra_folder() const;
   const ZipArchive& zip() const { return zip_; }
+  /// What everything made from the file takes from: entries, JSON, pickles, copies, graphs.
+  Budget& budget() const { return *budget_; }
   /// By the name under the root folder; null where there is none.
   const ZipEntry* find(std::string_view name) const { return zip_.find(root_ + std::string(name)); }
   const ZipEntry& at(std::string_view name) const;
@@ -45,13 +47,15 @@ class Archive {
   std::vector<std::string> names_in(std::string_view folder) const;
 
  private:
-  Archive(std::shared_ptr<const MappedFile> file, ZipArchive zip) : file_(std::move(file)), zip_(std::move(zip)) {}
+  Archive(std::shared_ptr<const MappedFile> file, std::unique_ptr<Budget> budget, ZipArchive zip)
+      : file_(std::move(file)), budget_(std::move(budget)), zip_(std::move(zip)) {}
   void check_flat(std::string_view model);
   void check_container(std::string_view model);
   void choose_model(std::string_view wanted);
   void check_zip_version(std::string_view version) const;
 
   std::shared_ptr<const MappedFile> file_;
+  std::unique_ptr<Budget> budget_;
   ZipArchive zip_;
   Container container_ = Container::raw;
   std::string root_;  // with the slash; empty where the container is flat

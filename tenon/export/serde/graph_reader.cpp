@@ -145,6 +145,17 @@ std::string_view read_target(Json json) {
   return target;
 }
 
+// Names become parts of printed code and of other names.
+void check_name(std::string_view name, Json where) {
+  constexpr size_t longest = 2000;
+  where.require(name.size() <= longest, "a name has ", name.size(), " characters; at most ", longest, " are allowed");
+  if (!is_printable(name)) where.fail("the name ", quoted(name), " holds characters that cannot be shown");
+}
+
+bool is_number(ValueType type) {
+  return type == ValueType::integer || type == ValueType::floating || type == ValueType::boolean;
+}
+
 class GraphReader {
  public:
   GraphReader(Json json, ReadContext& context) : json_(json), context_(context) { graph_->shapes = context.shapes; }
@@ -172,16 +183,18 @@ class GraphReader {
   }
 
   Value define(Reference ref, Json where) {
-    where.require(!defined_.contains(ref.name), "the value ", quoted(ref.name), " is defined twice");
+    if (defined_.contains(ref.name)) where.fail("the value ", quoted(ref.name), " is defined twice");
     where.require(!ref.name.empty(), "a value has an empty name");
     auto table = json_.given(table_of(ref.type));
     auto meta = table ? table->find(ref.name) : std::nullopt;
-    where.require(meta.has_value(), "the value ", quoted(ref.name), " has no entry in ", table_of(ref.type));
+    if (!meta) where.fail("the value ", quoted(ref.name), " has no entry in ", table_of(ref.type));
     ValueInfo info{.name = std::string(ref.name), .type = ref.type};
     if (ref.type == ValueType::tensor) info.meta = read_tensor_meta(*meta, context_);
     else if (ref.type == ValueType::custom_object) info.class_name = meta->at("class_fqn").as_string();
     else info.expr = read_symbolic(*meta, context_);
     ++counts_[static_cast<int>(ref.type)];
+    check_name(ref.name, where);
+    context_.budget.take_bytes(2 * sizeof(ValueInfo) + 4 * ref.name.size(), "a graph");
     Value value = add_value(graph_.body(), std::move(info));
     defined_.emplace(ref.name, value);
     return value;
@@ -195,7 +208,7 @@ class GraphReader {
                  table && table->find(ref.name) ? " before it is defined" : ", which this graph does not define");
     }
     ValueType type = graph_->info(found->second).type;
-    where.require(type == ref.type, "expected ", noun(ref.type), ", but ", quoted(ref.name), " is ", noun(type));
+    if (type != ref.type) where.fail("expected ", noun(ref.type), ", but ", quoted(ref.name), " is ", noun(type));
     return found->second;
   }
 
@@ -264,7 +277,7 @@ class GraphReader {
       return items;
     }
     if (key == "as_graph")
-      return Subgraph{std::string(value.at("name").as_string()),
+      return Subgraph{std::string(read_name(value.at("name"))),
                       std::shared_ptr<const GraphBody>(read_graph(value.at("graph"), context_).release())};
     json.fail("expected an argument, found one of the unknown kind ", quoted(key));
   }
@@ -317,22 +330,26 @@ class GraphReader {
     Json outputs = json.at("outputs");
     node.op = context_.ops.find(target);
     bool known = node.op != nullptr;
+    context_.budget.take_bytes(sizeof(Node) + inputs.size() * sizeof(Arg) + outputs.size() * sizeof(Arg), "a graph");
     if (!known) {
+      context_.budget.take_bytes(sizeof(Op) + (inputs.size() + outputs.size()) * sizeof(SchemaArg), "a graph");
       std::vector<std::string> names;
-      for (Json input : inputs.items()) names.emplace_back(input.at("name").as_string());
+      for (Json input : inputs.items()) names.emplace_back(read_name(input.at("name")));
       node.op = context_.ops.unknown(target, names, outputs.size());
     }
-    if (auto name = json.given("name")) node.origin.name = name->as_string();
+    if (auto name = json.given("name")) node.origin.name = read_name(*name);
     bool schema_op = known && starts_with(target, "torch.ops.") && !starts_with(target, "torch.ops.higher_order.");
     if (schema_op) read_by_schema(node, json, inputs);
     else read_as_written(node, inputs);
-    if (schema_op)
-      json.require(outputs.size() == node.op->schema.returns.size(), "node ", label(node, target), ": expected ",
-                   node.op->schema.returns.size(), " results as its schema has, found ", outputs.size());
-    else if (known && node.op->kind == OpKind::symbolic)
-      json.require(outputs.size() == 1, "node ", label(node, target), ": expected one result, found ", outputs.size());
+    bool symbolic = known && node.op->kind == OpKind::symbolic;
+    if (schema_op && outputs.size() != node.op->schema.returns.size())
+      json.fail("node ", label(node, target), ": expected ", node.op->schema.returns.size(),
+                " results as its schema has, found ", outputs.size());
+    if (symbolic && outputs.size() != 1)
+      json.fail("node ", label(node, target), ": expected one result, found ", outputs.size());
     for (Json output : outputs.items()) node.results.push_back(read_result(output));
     if (schema_op) check_results(node, outputs, target);
+    if (symbolic) check_numbers(node, json);
     if (auto metadata = json.given("metadata"))
       for (JsonMember member : metadata->members())
         node.origin.metadata.emplace_back(member.key, member.value.as_string());
@@ -350,12 +367,27 @@ class GraphReader {
       node.args.push_back(read_argument(input.at("arg")));
       auto kind = input.given("kind");
       bool keyword = kind && kind->as_int() == 2;
-      if (keyword) node.origin.keywords.emplace_back(input.at("name").as_string());
+      if (keyword) node.origin.keywords.emplace_back(read_name(input.at("name")));
       else input.require(node.origin.keywords.empty(), "a positional argument stands behind a keyword argument");
     }
-    if (node.op->kind == OpKind::symbolic && !node.op->schema.args.empty())
-      inputs.require(node.args.size() == node.op->schema.args.size(), "node ", label(node, node.op->target),
-                     ": expected ", node.op->schema.args.size(), " arguments, found ", node.args.size());
+    bool counted = node.op->kind == OpKind::symbolic && !node.op->schema.args.empty();
+    if (counted && node.args.size() != node.op->schema.args.size())
+      inputs.fail("node ", label(node, node.op->target), ": expected ", node.op->schema.args.size(),
+                  " arguments, found ", node.args.size());
+  }
+
+  // Operators on numbers have no types in their schemas: they take numbers and give one.
+  void check_numbers(const Node& node, Json json) {
+    auto is_number_arg = [&](const Arg& arg) {
+      auto* v = arg.get<Value>();
+      return v ? *v && is_number(graph_->info(*v).type) : arg.is_number();
+    };
+    for (const Arg& arg : node.args)
+      if (!is_number_arg(arg))
+        json.fail("node ", label(node, node.op->target), ": expected numbers, got ", to_text(graph_.body(), arg));
+    if (!node.results[0].is<Value>() || !is_number_arg(node.results[0]))
+      json.fail("node ", label(node, node.op->target), ": expected a number as its result, found ",
+                to_text(graph_.body(), node.results[0]));
   }
 
   void read_by_schema(Node& node, Json json, Json inputs) {
@@ -365,11 +397,12 @@ class GraphReader {
     for (Json input : inputs.items()) {
       std::string_view name = input.at("name").as_string();
       int at = schema.find(name);
-      input.require(at >= 0, "node ", label(node, node.op->target), " has no argument ", quoted(name),
-                    "; its schema is ", to_text(schema));
+      if (at < 0)
+        input.fail("node ", label(node, node.op->target), " has no argument ", quoted(name), "; its schema is ",
+                   to_text(schema));
       auto bit = uint64_t{1} << at;
-      input.require(!(node.given & bit), "node ", label(node, node.op->target), ": argument ", quoted(name),
-                    " is given twice");
+      if (node.given & bit)
+        input.fail("node ", label(node, node.op->target), ": argument ", quoted(name), " is given twice");
       node.given |= bit;
       const SchemaArg& slot = schema.args[static_cast<size_t>(at)];
       node.args[static_cast<size_t>(at)] = fitted(read_argument(input.at("arg")), slot, node, input);
@@ -379,8 +412,9 @@ class GraphReader {
     for (size_t i = 0; i < schema.args.size(); ++i) {
       if (node.given >> i & 1) continue;
       const SchemaArg& slot = schema.args[i];
-      json.require(slot.has_default, "node ", label(node, node.op->target), ": the argument ", quoted(slot.name), " (",
-                   slot.type.text, ") is missing; its schema is ", to_text(schema));
+      if (!slot.has_default)
+        json.fail("node ", label(node, node.op->target), ": the argument ", quoted(slot.name), " (", slot.type.text,
+                  ") is missing; its schema is ", to_text(schema));
       node.args[i] = map_tensors<Value>(slot.default_value, [](const Tensor&) { return Value{}; });
     }
   }
@@ -406,8 +440,9 @@ class GraphReader {
       expected = coerce(call, slot);
       if (!expected) arg = map_tensors<Value>(call, [](const Tensor&) { return Value{}; });
     }
-    where.require(good && !expected, "node ", label(node, node.op->target), ": argument ", quoted(slot.name),
-                  ": expected ", slot.type.text, ", got ", to_text(graph_.body(), arg));
+    if (!good || expected)
+      where.fail("node ", label(node, node.op->target), ": argument ", quoted(slot.name), ": expected ", slot.type.text,
+                 ", got ", to_text(graph_.body(), arg));
     return arg;
   }
 
@@ -421,7 +456,7 @@ class GraphReader {
       else good = result.is_none() || result.is_number();
       if (type.kind == TypeKind::tensor && result.is<Value>())
         good &= graph_->info(*result.get<Value>()).type == ValueType::tensor;
-      outputs[i].require(good, "node ", label(node, target), ": expected ", type.text, " as result ", i);
+      if (!good) outputs[i].fail("node ", label(node, target), ": expected ", type.text, " as result ", i);
     }
   }
 
@@ -433,6 +468,11 @@ class GraphReader {
 };
 
 }  // namespace
+
+std::string_view read_name(Json json) {
+  check_name(json.as_string(), json);
+  return json.as_string();
+}
 
 Arg read_constant(Json json) {
   JsonMember argument = read_union(json);

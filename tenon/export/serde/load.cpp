@@ -27,8 +27,11 @@ void read_ranges(ExportedProgram& program, ReadContext& context, Json ranges) {
     member.value.require(!range.is_empty(), "the range of ", quoted(member.key), " is empty: from ", range.lo, " to ",
                          range.hi);
     program.ranges.emplace_back(member.key, range);
+    context.budget.take_weight(member.key.size(), "ranges of symbols");
     try {
-      context.shapes.constrain(sym::parse(member.key), range);
+      SymInt key = sym::parse(member.key);
+      context.budget.take_weight(sym::weight(key), "ranges of symbols");
+      context.shapes.constrain(key, range);
     } catch (const Error& error) { member.value.fail(error.what()); }
   }
 }
@@ -43,7 +46,8 @@ void read_dialect(ExportedProgram& program, Json verifiers) {
 }
 
 // Guards are kept as text; parsing them here makes sure that none of them is anything but a condition on inputs.
-std::string_view read_guard(Json guard) {
+std::string_view read_guard(Json guard, ReadContext& context) {
+  context.budget.take_weight(guard.as_string().size(), "guards");
   try {
     sym::parse_guard(guard.as_string());
   } catch (const Error& error) { guard.fail(error.what()); }
@@ -56,7 +60,7 @@ ExportedProgram read_root(Json root, ReadContext& context) {
   if (auto verifiers = root.given("verifiers")) read_dialect(program, *verifiers);
   if (auto ranges = root.given("range_constraints")) read_ranges(program, context, *ranges);
   if (auto guards = root.given("guards_code"))
-    for (Json guard : guards->items()) program.guards.emplace_back(read_guard(guard));
+    for (Json guard : guards->items()) program.guards.emplace_back(read_guard(guard, context));
   if (auto opset = root.given("opset_version"))
     for (JsonMember member : opset->members()) program.opset_version.emplace_back(member.key, member.value.as_int());
 
@@ -82,8 +86,9 @@ ExportedProgram read_root(Json root, ReadContext& context) {
 using namespace serde;
 
 ExportedProgram read_program(std::string_view json, const std::string& subject, const OpTable& ops) {
-  JsonDocument document = read_program_json(json, subject, true);
-  ReadContext context{.ops = ops};
+  Budget budget(subject, json.size());
+  JsonDocument document = read_program_json(json, subject, true, budget);
+  ReadContext context{.ops = ops, .budget = budget};
   return read_root(document.root(), context);
 }
 
@@ -126,14 +131,17 @@ ExportedProgram read_file(const std::string& path, const OpTable& ops, const Loa
   auto archive = Archive::open(path, options.model);
   std::string entry = archive->program_entry();
   JsonDocument document =
-      read_program_json(archive->content(entry), text(path, ": ", entry), archive->container() == Container::flat);
-  ReadContext context{.ops = ops};
+      read_program_json(archive->content(entry), text(path, ": ", entry), archive->container() == Container::flat,
+                        archive->budget());
+  ReadContext context{.ops = ops, .budget = archive->budget()};
   ExportedProgram program = read_root(document.root(), context);
   read_state(program, archive, context);
   program.samples = sample_reader(archive, program);
   std::string_view extra = archive->extra_folder();
-  for (const std::string& name : archive->names_in(extra))
+  for (const std::string& name : archive->names_in(extra)) {
+    archive->budget().take_bytes(archive->at(text(extra, name)).size, "extra files");
     program.extra_files.emplace_back(name, archive->content(text(extra, name)));
+  }
   verify(program);
   return program;
 }

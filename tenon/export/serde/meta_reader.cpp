@@ -24,6 +24,7 @@ SymInt read_expression(Json json, ReadContext& context) {
   std::string expression(json.at("expr_str").as_string());
   auto found = context.expressions.find(expression);
   if (found == context.expressions.end()) {
+    context.budget.take_weight(expression.size(), "symbolic expressions");  // for what is built on the way
     SymInt value;
     try {
       value = sym::parse(expression);
@@ -31,6 +32,7 @@ SymInt read_expression(Json json, ReadContext& context) {
     } catch (const Error& error) { json.fail(error.what()); }
     found = context.expressions.emplace(std::move(expression), value).first;
   }
+  context.budget.take_weight(sym::weight(found->second), "symbolic expressions");
   if (found->second.is_symbol())
     if (auto hint = json.given("hint"))
       if (auto number = hint->given("as_int")) context.hints.emplace(found->second.name(), number->as_int());

@@ -7,8 +7,8 @@
 namespace tenon::serde {
 namespace {
 
-constexpr size_t made_bytes_limit = size_t{512} << 20;  // zeros and realigned copies of one folder together
-constexpr size_t alignment = 16;                        // the largest item is a c128
+constexpr size_t zeros_limit = size_t{512} << 20;  // of one folder together; they are there when they are written
+constexpr size_t alignment = 16;                   // the largest item is a c128
 
 // Bytes from the start of the storage to the end of the last element; nothing where that overflows.
 std::optional<size_t> extent(const TensorMeta& meta) {
@@ -35,6 +35,8 @@ class PayloadReader {
   NamedTensor read(std::string_view name, Json entry) {
     auto described = entry.given("tensor_meta");
     entry.require(described.has_value(), "expected tensor_meta for ", quoted(name));
+    archive_->budget().take_bytes(sizeof(NamedTensor) + sizeof(Tensor::Impl) + sizeof(Storage) + name.size(),
+                                  "the list of payloads");
     NamedTensor out{.name = std::string(name)};
     if (auto param = entry.given("is_param")) out.is_parameter = param->as_bool();
     TensorMeta meta = read_tensor_meta(*described, context_);
@@ -81,13 +83,12 @@ class PayloadReader {
 
   // Empty tensors, and fake ones, whose sizes are not empty: PyTorch reads those as zeros too.
   Tensor zeros(TensorMeta meta, size_t bytes, Json where) {
-    where.require(bytes <= made_bytes_limit - made_,
+    where.require(bytes <= zeros_limit - zeros_,
                   "the payload is empty (as of a model exported without its weights), and ",
-                  "zeros in its place would take more than ", made_bytes_limit >> 20, " MiB");
-    made_ += bytes;
-    auto storage = std::make_shared<Storage>(bytes);
-    if (bytes) std::memset(storage->mutable_data(), 0, bytes);
-    return Tensor(std::move(meta), std::move(storage));
+                  "zeros in its place would take more than ", zeros_limit >> 20, " MiB");
+    zeros_ += bytes;
+    std::shared_ptr<const std::byte> pages = zero_pages(bytes);
+    return Tensor(std::move(meta), std::make_shared<Storage>(std::span(pages.get(), bytes), pages));
   }
 
   std::shared_ptr<Storage> storage_of(const std::string& path, const ZipEntry& entry) {
@@ -100,10 +101,7 @@ class PayloadReader {
       return storage;
     }
     // An archive packed again by another tool: loads need aligned elements, so these bytes are copied.
-    require(bytes.size() <= made_bytes_limit - made_, archive_->path(), ": the payload ", quoted(path),
-            " is not aligned, and copying such payloads takes more than ", made_bytes_limit >> 20,
-            " MiB; write the file again with torch.export.save");
-    made_ += bytes.size();
+    archive_->budget().take_bytes(bytes.size(), "payloads that are not aligned");
     archive_->zip().check(entry);
     storage = std::make_shared<Storage>(bytes.size());
     std::memcpy(storage->mutable_data(), bytes.data(), bytes.size());
@@ -115,7 +113,7 @@ class PayloadReader {
   ReadContext& context_;
   std::vector<const ZipEntry*>& unchecked_;
   std::map<std::string, std::shared_ptr<Storage>> storages_;
-  size_t made_ = 0;  // never above the limit
+  size_t zeros_ = 0;  // never above the limit
 };
 
 }  // namespace

@@ -83,16 +83,14 @@ class SampleReader {
     value.require(value.is(PickleKind::object) && value.state() && value.state()->is(PickleKind::dict),
                   "expected an object of ", quoted(tree.type), " in the sample inputs, found ", value.describe());
     PickleValue state = *value.state();
+    std::map<std::string_view, PickleValue> fields;
+    for (size_t i = 0; i < state.size(); ++i)
+      if (auto [key, item] = state.pair(i); key.is(PickleKind::string)) fields.emplace(key.as_string(), item);
     for (size_t n = 0; n < names.size(); ++n) {
-      bool found = false;
-      for (size_t i = 0; i < state.size() && !found; ++i) {
-        auto [key, item] = state.pair(i);
-        if (!key.is(PickleKind::string) || key.as_string() != names[n]) continue;
-        found = true;
-        walk(tree.children[n], item);
-      }
-      value.require(found, "the sample inputs hold an object of ", quoted(tree.type), " without the field ",
-                    quoted(names[n]));
+      auto found = fields.find(names[n]);
+      if (found == fields.end())
+        value.fail("the sample inputs hold an object of ", quoted(tree.type), " without the field ", quoted(names[n]));
+      walk(tree.children[n], found->second);
     }
   }
 

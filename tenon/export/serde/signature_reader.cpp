@@ -28,7 +28,7 @@ InputSpec read_input(Json json, const GraphBody& graph, const Names& names) {
     if (auto* value = spec.arg.get<Value>()) spec.name = graph.info(*value).name;
   } else if (key == "constant_input") {
     spec.arg = read_constant(content.at("value"));
-    spec.name = content.at("name").as_string();
+    spec.name = read_name(content.at("name"));
   } else if (key == "parameter") {
     spec.kind = InputKind::parameter;
     read_state_input(spec, content, "parameter_name", names);
@@ -113,15 +113,17 @@ Signature read_signature(Json json, const GraphBody& graph, const Names& names) 
   for (Json input : inputs.items()) {
     InputSpec spec = read_input(input, graph, names);
     size_t at = signature.inputs.size();
-    input.require(same(spec.arg, graph.inputs[at]), "input ", at, " of the graph is ", to_text(graph, graph.inputs[at]),
-                  ", but the signature speaks of ", to_text(graph, spec.arg));
+    if (!same(spec.arg, graph.inputs[at]))
+      input.fail("input ", at, " of the graph is ", to_text(graph, graph.inputs[at]), ", but the signature speaks of ",
+                 to_text(graph, spec.arg));
     signature.inputs.push_back(std::move(spec));
   }
   for (Json output : outputs.items()) {
     OutputSpec spec = read_output(output, names);
     size_t at = signature.outputs.size();
-    output.require(same(spec.arg, graph.outputs[at]), "output ", at, " of the graph is ",
-                   to_text(graph, graph.outputs[at]), ", but the signature speaks of ", to_text(graph, spec.arg));
+    if (!same(spec.arg, graph.outputs[at]))
+      output.fail("output ", at, " of the graph is ", to_text(graph, graph.outputs[at]),
+                  ", but the signature speaks of ", to_text(graph, spec.arg));
     signature.outputs.push_back(std::move(spec));
   }
   return signature;
@@ -135,9 +137,8 @@ std::vector<ModuleCallEntry> read_module_calls(Json entries, const Names& names)
       ModuleCallSignature signature;
       for (Json input : given->at("inputs").items()) signature.inputs.push_back(read_reference(input, names));
       for (Json output : given->at("outputs").items()) signature.outputs.push_back(read_reference(output, names));
-      Json in = given->at("in_spec"), tree = given->at("out_spec");
-      signature.in = parse_tree_spec(in.as_string(), in.where());
-      signature.out = parse_tree_spec(tree.as_string(), tree.where());
+      signature.in = parse_tree_spec(given->at("in_spec"));
+      signature.out = parse_tree_spec(given->at("out_spec"));
       if (auto arg_names = given->given("forward_arg_names")) {
         signature.forward_arg_names.emplace();
         for (Json name : arg_names->items()) signature.forward_arg_names->emplace_back(name.as_string());

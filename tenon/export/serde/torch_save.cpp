@@ -48,7 +48,7 @@ Sizes read_sizes(PickleValue list) {
 ZipArchive open_inner(const Archive& archive, std::string_view name) {
   // Weights are not read when the file is opened; the entries in it have CRCs of their own.
   return ZipArchive(archive.zip().bytes_unchecked(archive.at(name)), text(archive.path(), ": ", name),
-                    {.inflated = inflated_limit});
+                    {.inflated = inflated_limit, .budget = &archive.budget()});
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ TorchSave::TorchSave(std::shared_ptr<const Archive> archive, std::string_view na
           ": expected a file of a little-endian machine");
   const ZipEntry* pickle = contents->zip.find(contents->root + "data.pkl");
   require(pickle, subject, ": the entry data.pkl is missing");
-  pickle_.emplace(contents->zip.bytes(*pickle), subject);
+  pickle_.emplace(contents->zip.bytes(*pickle), subject, PickleLimits{.budget = &contents->archive->budget()});
   contents_ = std::move(contents);
 }
 
@@ -169,6 +169,7 @@ std::shared_ptr<Storage> TorchSave::storage_of(PickleValue key) {
     unchecked_.push_back(entry);
   } else {  // flat archives align nothing, and loads need aligned elements
     contents_->zip.check(*entry);
+    contents_->archive->budget().take_bytes(bytes.size(), "tensors that are not aligned");
     storage = std::make_shared<Storage>(bytes.size());
     if (!bytes.empty()) std::memcpy(storage->mutable_data(), bytes.data(), bytes.size());
   }

@@ -107,12 +107,12 @@ Tree read(Json spec) {
   for (Json child : children.items()) tree.children.push_back(read(child));
   append_json(tree.context, context);
   if (is_dict(tree.type)) {
-    JsonDocument document(context.as_string(), context.where());
+    JsonDocument document(context.as_string(), context);
     read_keys(tree, document.root());
   } else if (tree.type == "collections.defaultdict" && context.is_object()) {
     if (auto keys = context.find("dict_context")) {
       if (keys->is_string()) {
-        JsonDocument document(keys->as_string(), keys->where());
+        JsonDocument document(keys->as_string(), *keys);
         read_keys(tree, document.root());
       } else {
         read_keys(tree, *keys);
@@ -155,12 +155,22 @@ void write(std::string& out, const Tree& tree) {
 
 }  // namespace
 
-Tree parse_tree_spec(std::string_view json, std::string subject) {
-  JsonDocument document(json, std::move(subject));
-  Json root = document.root();
+namespace {
+Tree read_spec(Json root) {
   root.require(root.is_array() && root.size() == 2, "expected a list of a version and a tree");
   root[0].require(root[0].as_int() == 1, "expected version 1 of the tree specification, found ", root[0].as_int());
   return read(root[1]);
+}
+}  // namespace
+
+Tree parse_tree_spec(std::string_view json, std::string subject) {
+  JsonDocument document(json, std::move(subject));
+  return read_spec(document.root());
+}
+
+Tree parse_tree_spec(Json string) {
+  JsonDocument document(string.as_string(), string);
+  return read_spec(document.root());
 }
 
 std::string to_tree_spec(const Tree& tree) {

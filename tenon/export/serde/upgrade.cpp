@@ -262,17 +262,17 @@ constexpr Upgrader upgraders[] = {
 constexpr std::pair<int64_t, int64_t> newest_change = {8, 5};
 constexpr int64_t oldest_major = 5, newest_major = 8;
 
-JsonLimits limits_of_flat() {
+JsonLimits limits_of_flat(Budget& budget) {
   // The text is held several times while it is changed.
-  return {.bytes = size_t{128} << 20, .values = size_t{6} << 20, .bare_infinities = true};
+  return {.bytes = size_t{128} << 20, .values = size_t{6} << 20, .bare_infinities = true, .budget = &budget};
 }
 
 }  // namespace
 
-JsonDocument read_program_json(std::string_view json, const std::string& subject, bool flat) {
+JsonDocument read_program_json(std::string_view json, const std::string& subject, bool flat, Budget& budget) {
   std::string upgraded;
   {
-    JsonDocument document(json, subject, flat ? limits_of_flat() : JsonLimits());
+    JsonDocument document(json, subject, flat ? limits_of_flat(budget) : JsonLimits{.budget = &budget});
     Json schema = document.root().at("schema_version");
     std::pair version(schema.at("major").as_int(), schema.at("minor").as_int());
     schema.require(version.first <= newest_major, "expected a schema version from ", oldest_major, " to ", newest_major,
@@ -288,7 +288,7 @@ JsonDocument read_program_json(std::string_view json, const std::string& subject
     old_operators(program);
     upgraded = program.to_text();
   }
-  return JsonDocument(upgraded, subject, limits_of_flat());
+  return JsonDocument(upgraded, subject, limits_of_flat(budget));
 }
 
 }  // namespace tenon::serde

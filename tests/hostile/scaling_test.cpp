@@ -1,0 +1,398 @@
+// Every list of a file, n long against 4 n: the work grows as the list does. A quadratic step grows by 16.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <functional>
+
+#include "tenon/base/file.h"
+#include "tenon/export/print.h"
+#include "tenon/export/serde/save.h"
+#include "tenon/pipeline.h"
+#include "tests/hostile/program_text.h"
+#include "tests/hostile/work.h"
+
+namespace tenon {
+namespace {
+
+using Make = std::function<std::string(size_t)>;  // the bytes of a file
+
+std::string scratch(const char* name) { return text(testing::TempDir(), "tenon_scaling_", ::getpid(), "_", name); }
+
+// Everything that is done with a program without running it. What a stage refuses is part of it: the refusal counts.
+void go_all_the_way(const std::string& bytes, std::vector<std::string>* refusals = nullptr) {
+  std::string path = scratch("in.pt2");
+  write_file_atomically(path, bytes);
+  auto attempt = [&](auto&& act) {
+    try {
+      act();
+    } catch (const Error& error) {
+      if (refusals) refusals->push_back(error.what());
+    }
+  };
+  attempt([&] {
+    ExportedProgram program = open_program(path);
+    missing_operators(program);
+    to_text(program);
+    attempt([&] { program.samples(); });
+    attempt([&] { save_exported(program, scratch("out.pt2"), [](const std::string&) {}); });
+    Walk walk(program, {.of = 0, .wrt = parse_wrt("inputs"), .inputs = {}});
+    for (StageName stage :
+         {StageName::normalized, StageName::functional, StageName::joint, StageName::partition, StageName::loops})
+      attempt([&] { show(walk, stage); });
+    attempt([&] {
+      save_exported(differentiate(program, 0, parse_wrt("inputs")), scratch("out.pt2"), [](const std::string&) {});
+    });
+  });
+}
+
+Work work_for(const std::string& bytes) {
+  go_all_the_way(bytes);  // what is made once and kept
+  Work before = work_done();
+  go_all_the_way(bytes);
+  Work after = work_done();
+  return {after.allocations - before.allocations, after.bytes - before.bytes, after.comparisons - before.comparisons};
+}
+
+// Stages may refuse a program for what Tenon does not do; `refused` is what they say then.
+void expect_linear(const Make& make, size_t n, const char* refused = nullptr) {
+  std::vector<std::string> refusals;
+  go_all_the_way(make(3), &refusals);
+  for (const std::string& refusal : refusals)
+    EXPECT_TRUE(refused && refusal.find(refused) != refusal.npos) << "refused: " << refusal;
+  Work small = work_for(make(n)), large = work_for(make(4 * n));
+  constexpr double most = 5.5;  // n log n, tables that grow by doubling
+  auto check = [&](uint64_t before, uint64_t after, const char* what) {
+    EXPECT_LE(static_cast<double>(after), most * static_cast<double>(before) + 1000)
+        << what << ": " << before << " for " << n << ", " << after << " for " << 4 * n;
+  };
+  check(small.allocations, large.allocations, "allocations");
+  check(small.bytes, large.bytes, "bytes");
+  check(small.comparisons, large.comparisons, "comparisons");
+}
+
+TensorMeta f32(Sizes sizes) { return make_meta(DType::f32, std::move(sizes)); }
+
+ProgramText start() {
+  ProgramText p;
+  p.user_input("x", f32({2, 3}));
+  return p;
+}
+
+std::string relu(GraphText& g, size_t i, const std::string& from, const TensorMeta& meta = f32({2, 3})) {
+  std::string name = text("r", i);
+  g.tensor(name, meta);
+  g.node("torch.ops.aten.relu.default", {{"self", as_tensor(from)}}, {as_tensor(name)},
+         text(R"(, "name": ")", name, "\""));
+  return name;
+}
+
+std::string finished(ProgramText& p, const std::string& result = "x") {
+  std::string name = relu(p, 999'999'999, result);
+  p.user_output(name);
+  return p.archive();
+}
+
+TEST(Scaling, nodes) {
+  expect_linear(
+      [](size_t n) {
+        ProgramText p = start();
+        std::string last = "x";
+        for (size_t i = 0; i < n; ++i) last = relu(p, i, last);
+        return finished(p, last);
+      },
+      250);
+}
+
+TEST(Scaling, nodes_that_are_not_known) {
+  expect_linear(
+      [](size_t n) {
+        ProgramText p = start();
+        for (size_t i = 0; i < n; ++i) {
+          p.tensor(text("u", i), f32({2}));
+          p.node(text("torch.ops.mine.op", i, ".default"), {{"a", as_tensor("x")}}, {as_tensor(text("u", i))});
+        }
+        return finished(p);
+      },
+      250, "operators are not supported");
+}
+
+TEST(Scaling, inputs) {
+  expect_linear(
+      [](size_t n) {
+        ProgramText p = start();
+        std::string last = "x";
+        for (size_t i = 0; i < n; ++i) p.user_input(text("x", i), f32({2, 3}));
+        for (size_t i = 0; i < n; ++i) {
+          std::string name = text("a", i);
+          p.tensor(name, f32({2, 3}));
+          p.node("torch.ops.aten.add.Tensor", {{"self", as_tensor(last)}, {"other", as_tensor(text("x", i))}},
+                 {as_tensor(name)});
+          last = name;
+        }
+        return finished(p, last);
+      },
+      250);
+}
+
+TEST(Scaling, outputs) {
+  expect_linear(
+      [](size_t n) {
+        ProgramText p = start();
+        for (size_t i = 0; i < n; ++i) p.user_output(relu(p, i, "x"));
+        return finished(p);
+      },
+      250);
+}
+
+TEST(Scaling, the_same_output) {
+  expect_linear(
+      [](size_t n) {
+        ProgramText p = start();
+        relu(p, 0, "x");
+        for (size_t i = 0; i < n; ++i) p.user_output("r0");
+        return finished(p);
+      },
+      250);
+}
+
+TEST(Scaling, results_of_one_node) {
+  expect_linear(
+      [](size_t n) {
+        ProgramText p = start();
+        std::string list, trace;
+        for (size_t i = 0; i < n; ++i) {
+          p.tensor(text("c", i), f32({1, 3}));
+          GraphText::add(list, text(R"({"name": "c)", i, "\"}"));
+          trace += "  File \\\"a.py\\\", line 1, in f\\n    x\\n";
+        }
+        p.user_input("w", f32({static_cast<int64_t>(n), 3}));
+        p.node("torch.ops.aten.split.Tensor", {{"self", as_tensor("w")}, {"split_size", R"({"as_int": 1})"}},
+               {text(R"({"as_tensors": [)", list, "]}")}, text(R"(, "metadata": {"stack_trace": ")", trace, "\"}"));
+        size_t at = p.nodes.find("\"metadata\": {}, ");
+        p.nodes.erase(at, 16);
+        return finished(p);
+      },
+      250);
+}
+
+TEST(Scaling, tensors_of_one_argument) {
+  expect_linear(
+      [](size_t n) {
+        ProgramText p = start();
+        std::string list;
+        for (size_t i = 0; i < n; ++i) {
+          p.user_input(text("x", i), f32({1, 3}));
+          GraphText::add(list, text(R"({"name": "x)", i, "\"}"));
+        }
+        p.tensor("all", f32({static_cast<int64_t>(n), 3}));
+        p.node("torch.ops.aten.cat.default", {{"tensors", text(R"({"as_tensors": [)", list, "]}")}},
+               {as_tensor("all")});
+        p.user_output("all");
+        return finished(p);
+      },
+      250);
+}
+
+TEST(Scaling, ranges) {
+  expect_linear(
+      [](size_t n) {
+        ProgramText p = start();
+        for (size_t i = 0; i < n; ++i) p.range(text("s", i), 2, 100);
+        return finished(p);
+      },
+      500);
+}
+
+TEST(Scaling, symbols_of_inputs) {
+  expect_linear(
+      [](size_t n) {
+        ProgramText p = start();
+        for (size_t i = 0; i < n; ++i) {
+          SymInt s = SymInt::symbol(text("s", i), {.positive = true});
+          p.range(text("s", i), 2, 100);
+          p.user_input(text("x", i), f32({s, 3}));
+          p.user_output(relu(p, i, text("x", i), f32({s, 3})));
+        }
+        return finished(p);
+      },
+      200);
+}
+
+TEST(Scaling, composites_beside_ranges) {
+  expect_linear(
+      [](size_t n) {
+        ProgramText p = start();
+        p.user_input("q", f32({1, 1, 4, 4}));
+        std::string last = "q";
+        for (size_t i = 0; i < n; ++i) {
+          p.range(text("s", i), 2, 100);
+          std::string name = text("a", i);
+          p.tensor(name, f32({1, 1, 4, 4}));
+          p.node("torch.ops.aten.scaled_dot_product_attention.default",
+                 {{"query", as_tensor(last)}, {"key", as_tensor("q")}, {"value", as_tensor("q")}}, {as_tensor(name)});
+          last = name;
+        }
+        p.user_output(last);
+        return finished(p);
+      },
+      50);
+}
+
+TEST(Scaling, module_calls) {
+  expect_linear(
+      [](size_t n) {
+        ProgramText p = start();
+        for (size_t i = 0; i < n; ++i)
+          GraphText::add(p.module_calls,
+                         text(R"({"fqn": "m)", i, R"(", "signature": {"inputs": [], "outputs": [], "in_spec": )",
+                              json_string(R"([1, {"type": "builtins.dict", "context": "[]", "children_spec": []}])"),
+                              R"(, "out_spec": "[1, {\"type\": null, \"context\": null, \"children_spec\": []}]"}})"));
+        return finished(p);
+      },
+      250);
+}
+
+std::string region(size_t i, const std::string& inside) {
+  GraphText g;
+  g.tensor("x", f32({2, 3}));
+  g.input(as_tensor("x"));
+  g.nodes = inside;
+  std::string name = relu(g, i, "x");
+  g.output(as_tensor(name));
+  return g.json();
+}
+
+TEST(Scaling, subgraphs_of_one_name_beside_ranges) {
+  expect_linear(
+      [](size_t n) {
+        ProgramText p = start();
+        for (size_t i = 0; i < n; ++i) {
+          p.range(text("s", i), 2, 100);
+          p.tensor(text("g", i), f32({2, 3}));
+          p.node("torch.ops.higher_order.wrap_with_set_grad_enabled",
+                 {{"", R"({"as_bool": false})"},
+                  {"", text(R"({"as_graph": {"name": "submod", "graph": )", region(i, ""), "}}")},
+                  {"", as_tensor("x")}},
+                 {as_tensor(text("g", i))});
+        }
+        return finished(p);
+      },
+      100);
+}
+
+TEST(Scaling, extra_files) {
+  expect_linear(
+      [](size_t n) {
+        ProgramText p = start();
+        finished(p);
+        std::vector<std::pair<std::string, std::string>> files;
+        for (size_t i = 0; i < n; ++i) files.emplace_back(text("extra/f", i), "content");
+        return p.archive(files);
+      },
+      250);
+}
+
+TEST(Scaling, weights) {
+  expect_linear(
+      [](size_t n) {
+        ProgramText p = start();
+        std::string config;
+        std::vector<std::pair<std::string, std::string>> files;
+        for (size_t i = 0; i < n; ++i) {
+          std::string name = text("w", i);
+          p.tensor(name, f32({2, 3}));
+          p.input(as_tensor(name));
+          GraphText::add(p.input_specs, text(R"({"parameter": {"arg": {"name": ")", name,
+                                             R"("}, "parameter_name": "p.)", name, "\"}}"));
+          GraphText::add(config, text("\"p.", name, R"(": {"path_name": ")", name,
+                                      R"(", "is_param": true, "use_pickle": false, "tensor_meta": )",
+                                      meta_json(f32({2, 3})), "}"));
+          files.emplace_back("data/weights/" + name, std::string(24, '\0'));
+        }
+        finished(p);
+        files.emplace_back("data/weights/model_weights_config.json", text(R"({"config": {)", config, "}}"));
+        return p.archive(files);
+      },
+      250);
+}
+
+TEST(Scaling, pickled_values) {
+  expect_linear(
+      [](size_t n) {
+        ProgramText p = start();
+        finished(p);
+        std::string pickle = "\x80\x02((";
+        for (size_t i = 0; i < n; ++i) pickle += i % 3 == 0 ? "N" : i % 3 == 1 ? "K\x07" : "(t";
+        pickle += "t}t.";
+        return p.archive({{"data/sample_inputs/model.pt", archive_of({{"archive/data.pkl", pickle}}, false)}});
+      },
+      2000, "in the sample inputs");
+}
+
+TEST(Scaling, guards) {
+  expect_linear(
+      [](size_t n) {
+        ProgramText p = start();
+        for (size_t i = 0; i < n; ++i) GraphText::add(p.guards, json_string(text("L['x'].size()[0] <= ", i + 2)));
+        return finished(p);
+      },
+      250);
+}
+
+TEST(Scaling, metadata_and_opsets) {
+  expect_linear(
+      [](size_t n) {
+        ProgramText p = start();
+        for (size_t i = 0; i < n; ++i) {
+          GraphText::add(p.opset, text("\"o", i, "\": ", i));
+          GraphText::add(p.metadata, text("\"k", i, "\": \"v\""));
+        }
+        return finished(p);
+      },
+      500);
+}
+
+TEST(Scaling, numbers_computed_from_sizes) {
+  expect_linear(
+      [](size_t n) {
+        ProgramText p = start();
+        SymInt s = SymInt::symbol("s0", {.positive = true});
+        p.range("s0", 2, 100);
+        p.user_input("y", f32({s, 3}));
+        std::string last = R"({"as_sym_int": {"as_name": "n0"}})";
+        p.number("n0", as_expr("Symbol('s0', positive=True, integer=True)", 4));
+        p.node("torch.ops.aten.sym_size.int", {{"self", as_tensor("y")}, {"dim", R"({"as_int": 0})"}}, {last});
+        for (size_t i = 1; i < n; ++i) {
+          std::string name = text(R"({"as_sym_int": {"as_name": "n)", i, "\"}}");
+          p.number(text("n", i), as_expr(text("Add(Symbol('s0', positive=True, integer=True), Integer(", i, "))"),
+                                         4 + static_cast<int64_t>(i)));
+          p.node("_operator.add", {{"", last}, {"", R"({"as_int": 1})"}}, {name});
+          last = name;
+        }
+        return finished(p);
+      },
+      250);
+}
+
+TEST(Scaling, parts_of_one_expression) {
+  expect_linear(
+      [](size_t n) {
+        ProgramText p = start();
+        std::string sum = "Max(Integer(1)";
+        for (size_t i = 0; i < n; ++i) {
+          p.range(text("s", i), 2, 100);
+          sum += text(", Symbol('s", i, "', positive=True, integer=True)");
+        }
+        TensorMeta meta = f32({2});
+        p.tensors += text(", \"e\": ", meta_json(meta));
+        p.tensors.replace(p.tensors.rfind(R"({"as_int": 2})"), 13, as_expr(sum + ")", 4));
+        p.input(as_tensor("e"));
+        GraphText::add(p.input_specs, text(R"({"user_input": {"arg": )", as_tensor("e"), "}}"));
+        ++p.user_inputs;
+        return finished(p);
+      },
+      250);
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,84 @@
+#include "tests/hostile/whole_way.h"
+
+#include "tenon/export/print.h"
+#include "tenon/export/serde/load.h"
+#include "tenon/export/serde/save.h"
+#include "tenon/passes/check_metas.h"
+#include "tenon/pipeline.h"
+#include "tenon/rules/registry.h"
+#include "tenon/sym/evaluate.h"
+
+namespace tenon {
+namespace {
+
+// A value for each user input: sizes as the example inputs had them.
+std::vector<CallArg> inputs_of(const ExportedProgram& program) {
+  sym::Bindings hints;
+  for (const auto& [name, value] : program.hints) hints.set(SymInt::symbol(name), value);
+  std::vector<CallArg> out;
+  for (const InputSpec& spec : program.signature.inputs) {
+    const Value* v = spec.arg.get<Value>();
+    if (!v) {
+      out.push_back(map_tensors<Tensor>(spec.arg, [](Value) { return Tensor(); }));
+      continue;
+    }
+    const ValueInfo& info = program.graph->info(*v);
+    if (info.type == ValueType::floating) out.emplace_back(sym::evaluate_real(info.expr, hints));
+    else if (info.type != ValueType::tensor) out.emplace_back(sym::evaluate(info.expr, hints));
+    else {
+      Sizes sizes;
+      double elements = 1;
+      for (SymInt e : info.meta.sizes) {
+        sizes.push_back(sym::evaluate(e, hints));
+        elements *= static_cast<double>(sizes.back().as_int());
+      }
+      require(elements >= 0 && elements <= 100'000, "too large to run here");
+      Tensor t = Tensor::empty(info.meta.dtype, sizes);
+      for (size_t i = 0; i < t.storage()->size(); ++i)
+        t.mutable_bytes()[i] = static_cast<std::byte>(item_size(info.meta.dtype) == 1 ? i % 2 : (i * 7) % 64);
+      if (is_integral(info.meta.dtype) && item_size(info.meta.dtype) > 1)  // small enough to be an index
+        for (size_t i = 0; i < t.storage()->size(); ++i)
+          t.mutable_bytes()[i] = static_cast<std::byte>(i % item_size(info.meta.dtype) == 0 ? i % 3 : 0);
+      out.emplace_back(t);
+    }
+  }
+  return out;
+}
+
+template <class F>
+bool reached(F&& stage) {
+  try {
+    stage();
+    return true;
+  } catch (const Error&) { return false; }
+}
+
+}  // namespace
+
+Journey go_the_whole_way(std::string_view json) {
+  Journey journey;
+  std::optional<ExportedProgram> program;
+  journey.read = reached([&] {
+    program.emplace(read_program(json, "program", registry()));
+    verify(*program);
+  });
+  if (!journey.read) return journey;
+  journey.checked = reached([&] { check_metas(program->graph.body(), program->hints); });
+  if (!journey.checked) return journey;
+  to_text(*program);
+  std::string written = to_json(*program);
+  reached([&] { to_json(read_program(written, "written", registry())); });
+  if (!missing_operators(*program).empty()) return journey;
+  Wrt wrt = parse_wrt("inputs");
+  Walk walk(*program, {.of = 0, .wrt = wrt, .inputs = {}});
+  reached([&] { show(walk, StageName::normalized); });
+  journey.functional = reached([&] { show(walk, StageName::functional); });
+  journey.joint = reached([&] { show(walk, StageName::joint); });
+  reached([&] { show(walk, StageName::partition); });
+  reached([&] { to_json(differentiate(*program, 0, wrt)); });
+  journey.lowered = reached([&] { show(walk, StageName::loops); });
+  journey.ran = reached([&] { run_program(*program, inputs_of(*program)); });
+  return journey;
+}
+
+}  // namespace tenon
