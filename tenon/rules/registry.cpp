@@ -1,6 +1,7 @@
 #include "tenon/rules/registry.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "tenon/rules/infer.h"
 
@@ -68,14 +69,18 @@ const Op* Registry::insert(OpDef def) const {
   return made;
 }
 
-void Registry::add(Handle& handle, OpDef def) { handle.op_ = insert(def); }
+void Registry::add(Handle& handle, OpDef def) {
+  const Op* op = insert(def);
+  std::atomic_ref<const Op*>(handle.op_).store(op, std::memory_order_release);  // Handle::op() of other threads
+}
 void Registry::add(OpDef def) { insert(def); }
 
 void Registry::overload(const Handle& of, Handle& handle, const char* schema) {
   OpDef def = *of.op().def;
   def.schema = schema;
   def.traits.takes_numbers = false;
-  handle.op_ = insert(std::move(def));
+  const Op* op = insert(std::move(def));
+  std::atomic_ref<const Op*>(handle.op_).store(op, std::memory_order_release);
 }
 void Registry::overload(const Handle& of, std::initializer_list<const char*> schemas) {
   Handle unnamed;

@@ -320,7 +320,7 @@ class GraphReader {
     if (!known) {
       std::vector<std::string> names;
       for (Json input : inputs.items()) names.emplace_back(input.at("name").as_string());
-      node.op = context_.ops.unknown(target, names, outputs.size());
+      node.op = add_unknown_op(graph_.body(), target, names, outputs.size());
     }
     if (auto name = json.given("name")) node.origin.name = name->as_string();
     bool schema_op = known && starts_with(target, "torch.ops.") && !starts_with(target, "torch.ops.higher_order.");
