@@ -228,23 +228,6 @@ const Op& Registry::for_numbers(const Op& op, std::span<const CallArg> args) con
   return op;
 }
 
-const Op* Registry::unknown(std::string_view target, const std::vector<std::string>& arg_names, size_t results) const {
-  Op op;
-  op.schema.name = canonical(target);
-  op.target = std::string(target);
-  op.kind = OpKind::structural;
-  op.traits.unknown = true;
-  for (const std::string& name : arg_names) {
-    SchemaArg arg;
-    arg.name = name;
-    op.schema.args.push_back(std::move(arg));
-  }
-  op.schema.returns.resize(results);
-  std::lock_guard lock(mutex_);
-  ops_.push_back(std::move(op));
-  return &ops_.back();
-}
-
 std::vector<const Op*> Registry::all() const {
   std::lock_guard lock(mutex_);
   std::vector<const Op*> out;
