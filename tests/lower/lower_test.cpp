@@ -104,8 +104,8 @@ TEST(Lower, WhatNoStageCanDoIsACallAndItsSizesAreBoundBehindIt) {
 
 TEST(Lower, AnAssertionIsACheckOfAnElement) {
   Program p = lowered("%x: bool[] = input()\naten::_assert_async.msg(%x, 'it must hold')\nreturn %x\n");
-  ASSERT_EQ(count_of<Check>(p), 1u);
-  const Check& check = std::get<Check>(p.steps[first_of<Check>(p)]);
+  ASSERT_EQ(count_of<loop::Check>(p), 1u);
+  const loop::Check& check = std::get<loop::Check>(p.steps[first_of<loop::Check>(p)]);
   EXPECT_NE(check.tensor, no_buffer);
   EXPECT_EQ(check.message, "it must hold");
 }
@@ -124,7 +124,7 @@ return %y
   for (size_t i = 0; i < p.steps.size(); ++i)
     if (writes_input(p, p.steps[i])) update = std::min(update, i);
   EXPECT_EQ(update, p.steps.size() - 1);
-  EXPECT_LT(first_of<Check>(p), update);
+  EXPECT_LT(first_of<loop::Check>(p), update);
   EXPECT_TRUE(p.inputs[0].written);
   EXPECT_FALSE(p.inputs[1].written);
 }
