@@ -74,15 +74,15 @@ TEST(ProgramRunner, ASizeThatDataTellsIsBoundAnewInEveryRun) {
 
 TEST(ProgramRunner, AnAbsentTensorIsOnesWhereThatIsAskedFor) {
   Running r("%x: f32[s0] = input()\n%t: f32[s0] = input()\n%y: f32[s0] = aten::mul.Tensor(%x, %t)\nreturn %y\n");
-  EXPECT_EQ(values_of(*r.run({counting({3}), Tensor()}, true)[0].get<Tensor>()), (std::vector<float>{0, 1, 2}));
-  EXPECT_THROW(r.run({counting({3}), Tensor()}), Error);
+  EXPECT_EQ(values_of(*r.run({counting({3}), CallArg()}, true)[0].get<Tensor>()), (std::vector<float>{0, 1, 2}));
+  EXPECT_THROW(r.run({counting({3}), CallArg()}), Error);
 }
 
 TEST(ProgramRunner, AnAbsentTensorOfASizeThatDataTellsIsOnesToo) {
   Running r(
       "%x: f32[4] = input()\n%t: i64[u0, 1][1, u0] = input()\n%i: i64[u0, 1][1, u0] = aten::nonzero(%x)\n"
       "%y: i64[u0, 1][1, u0] = aten::add.Tensor(%i, %t)\nreturn %y\n");
-  Tensor y = contiguous_copy(*r.run({floats({4}, {0, 1, 0, 1}), Tensor()}, true)[0].get<Tensor>());
+  Tensor y = contiguous_copy(*r.run({floats({4}, {0, 1, 0, 1}), CallArg()}, true)[0].get<Tensor>());
   ASSERT_EQ(y.sizes(), (Sizes{2, 1}));
   EXPECT_EQ(y.data<int64_t>()[0], 2);
   EXPECT_EQ(y.data<int64_t>()[1], 4);
