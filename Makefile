@@ -2,12 +2,13 @@
 #   make          an optimised build under build/; the command line is build/bin/tenon
 #   make demo     shows, runs and differentiates a network of handwritten digits
 #   make test     everything: C++ tests, also under sanitizers, fuzzing, command lines, real PyTorch in both directions
+#   make test-long  the whole sweep under sanitizers, races between threads, valgrind, repetitions
 #   make quick    the C++ tests alone
 #   make record   recordings of real PyTorch made anew (they are committed)
 #   make fuzz     fuzzes every target for MINUTES (default 1) minutes
 #   make bench    build time, opening, eager calls and a resnet18, with PyTorch beside us
 #   make format   formats the C++ sources; format-check only looks
-.PHONY: all demo test quick record fuzz bench format format-check clean configure
+.PHONY: all demo test test-long quick record fuzz bench format format-check clean configure
 .DEFAULT_GOAL := all
 
 all: configure
@@ -24,6 +25,9 @@ demo: configure
 
 test:
 	@scripts/test
+
+test-long:
+	@scripts/test-long
 
 quick: configure
 	@ninja -C build
@@ -46,4 +50,4 @@ format-check:
 	@git ls-files '*.cpp' '*.hpp' '*.h' '*.c' | xargs clang-format --dry-run --Werror
 
 clean:
-	@rm -rf build build-asan build-fuzz build-clean
+	@rm -rf build build-asan build-tsan build-clean

@@ -70,9 +70,27 @@ void for_each_result(const Node& node, const std::function<void(Value)>& visit) 
     });
 }
 
+const Op* add_unknown_op(GraphBody& graph, std::string_view target, const std::vector<std::string>& arg_names,
+                         size_t results) {
+  auto op = std::make_shared<Op>();
+  op->target = target;
+  std::string_view name = target;
+  if (starts_with(name, "torch.ops.")) name.remove_prefix(10);
+  if (ends_with(name, ".default")) name.remove_suffix(8);
+  size_t dot = name.size() < target.size() ? name.find('.') : name.npos;
+  op->schema.name = dot == name.npos ? std::string(name) : text(name.substr(0, dot), "::", name.substr(dot + 1));
+  op->kind = OpKind::structural;
+  op->traits.unknown = true;
+  for (const std::string& each : arg_names) op->schema.args.push_back({.name = each});
+  op->schema.returns.resize(results);
+  graph.unknown_ops.push_back(op);
+  return op.get();
+}
+
 Replay::Replay(const GraphBody& from) : map(from.values.size()), from_(from) {
   graph->shapes = from.shapes;
   graph->single_tensor_return = from.single_tensor_return;
+  graph->unknown_ops = from.unknown_ops;
 }
 
 void Replay::inputs() {

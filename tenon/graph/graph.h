@@ -63,11 +63,12 @@ struct Node {
 struct GraphBody {
   std::vector<ValueInfo> values;
   std::vector<Node> nodes;
-  Args inputs;                                 // values, or constants for specialized inputs
-  Args outputs;                                // values or constants
-  bool single_tensor_return = false;           // subgraphs: returns a tensor instead of a tuple
-  sym::ShapeEnv shapes;                        // ranges of the symbols
-  std::unordered_map<std::string, int> names;  // name -> next suffix to try, for unique_name
+  Args inputs;                                         // values, or constants for specialized inputs
+  Args outputs;                                        // values or constants
+  bool single_tensor_return = false;                   // subgraphs: returns a tensor instead of a tuple
+  sym::ShapeEnv shapes;                                // ranges of the symbols
+  std::unordered_map<std::string, int> names;          // name -> next suffix to try, for unique_name
+  std::vector<std::shared_ptr<const Op>> unknown_ops;  // that its nodes point to; shared: with the graphs made from it
 
   GraphBody();
   GraphBody(const GraphBody&);
@@ -99,6 +100,10 @@ std::string unique_name(GraphBody& graph, const std::string& wanted);
 Value add_input(GraphBody& graph, std::string name, TensorMeta meta);
 /// Appends a node and sets the producer of its results.
 NodeId add_node(GraphBody& graph, Node node);
+/// An op with the trait unknown for a target we do not have, made from the names the file gives its arguments. It
+/// belongs to the graph and to those replayed from it, so that reading files for ever adds nothing to the registry.
+const Op* add_unknown_op(GraphBody& graph, std::string_view target, const std::vector<std::string>& arg_names,
+                         size_t results);
 /// Calls visit(Value) for every value a node reads.
 void for_each_input(const Node& node, const std::function<void(Value)>& visit);
 void for_each_result(const Node& node, const std::function<void(Value)>& visit);

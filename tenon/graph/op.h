@@ -79,9 +79,6 @@ class OpTable {
   virtual ~OpTable() = default;
   /// By the file's spelling (torch.ops.aten.add.Tensor) or the schema's (aten::add.Tensor). Null where there is none.
   virtual const Op* find(std::string_view name) const = 0;
-  /// An op with the trait unknown, for a target we do not have.
-  virtual const Op* unknown(std::string_view target, const std::vector<std::string>& arg_names,
-                            size_t results) const = 0;
   /// The op on numbers that computes such an expression. Null where there is none.
   virtual const Op* computing(sym::Expr e) const = 0;
   /// The op that tells this of a tensor. Null where there is none.

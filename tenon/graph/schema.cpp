@@ -18,7 +18,7 @@ class Parser {
     if (ends_with(s.name, ".default")) s.name.resize(s.name.size() - 8);
     need('(');
     bool keyword_only = false;
-    while (!accept(')')) {
+    while (!closed()) {
       if (accept('*')) keyword_only = true;
       else {
         s.args.push_back(arg(true));
@@ -28,7 +28,7 @@ class Parser {
     }
     expect(accept_word("->"), "schema without a result: ", whole_);
     if (accept('(')) {
-      while (!accept(')')) {
+      while (!closed()) {
         s.returns.push_back(arg(false));
         accept(',');
       }
@@ -53,6 +53,11 @@ class Parser {
     if (!starts_with(rest_, word)) return false;
     rest_.remove_prefix(word.size());
     return true;
+  }
+  bool closed() {
+    if (accept(')')) return true;
+    expect(!rest_.empty(), "a parenthesis is not closed in schema ", whole_);
+    return false;
   }
   void need(char c) { expect(accept(c), "expected '", c, "' at '", rest_, "' in schema ", whole_); }
   std::string_view take_until(char c) {

@@ -204,9 +204,11 @@ void verify(const Program& program) {
   for (const Step& step : program.steps)
     if (const Stage* stage = std::get_if<Stage>(&step)) {
       expect(!stage->stores.empty(), "a stage without stores");
-      for (const Store& store : stage->stores)
+      for (const Store& store : stage->stores) {
+        expect(store.to < program.buffers.size(), "a store to a buffer that is not there");
         expect(store.at.size() == program.buffers[store.to].sizes.size(), "a store to ", program.buffers[store.to].name,
                " with ", store.at.size(), " indices");
+      }
     }
 }
 

@@ -1,6 +1,7 @@
 #include "tenon/rules/call.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "tenon/graph/graph.h"
 #include "tenon/rules/registry.h"
@@ -24,9 +25,12 @@ const std::vector<Tensor>& Results::list(size_t i) const {
 }
 
 const Op& Handle::op() const {
-  if (!op_) registry();  // registering sets the handles
-  expect(op_ != nullptr, "a handle that no op was registered for");
-  return *op_;
+  // Another thread may be registering: a handle that is set is good, one that is not waits for the registry.
+  std::atomic_ref<const Op*> op(const_cast<const Op*&>(op_));
+  if (!op.load(std::memory_order_acquire)) registry();
+  const Op* set = op.load(std::memory_order_acquire);
+  expect(set != nullptr, "a handle that no op was registered for");
+  return *set;
 }
 
 Results Handle::call(std::span<Given> args) const {

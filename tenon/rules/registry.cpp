@@ -1,6 +1,7 @@
 #include "tenon/rules/registry.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "tenon/rules/infer.h"
 
@@ -68,14 +69,18 @@ const Op* Registry::insert(OpDef def) const {
   return made;
 }
 
-void Registry::add(Handle& handle, OpDef def) { handle.op_ = insert(def); }
+void Registry::add(Handle& handle, OpDef def) {
+  const Op* op = insert(def);
+  std::atomic_ref<const Op*>(handle.op_).store(op, std::memory_order_release);  // Handle::op() of other threads
+}
 void Registry::add(OpDef def) { insert(def); }
 
 void Registry::overload(const Handle& of, Handle& handle, const char* schema) {
   OpDef def = *of.op().def;
   def.schema = schema;
   def.traits.takes_numbers = false;
-  handle.op_ = insert(std::move(def));
+  const Op* op = insert(std::move(def));
+  std::atomic_ref<const Op*>(handle.op_).store(op, std::memory_order_release);
 }
 void Registry::overload(const Handle& of, std::initializer_list<const char*> schemas) {
   Handle unnamed;
@@ -221,23 +226,6 @@ const Op& Registry::for_numbers(const Op& op, std::span<const CallArg> args) con
     if (fits) return *other;
   }
   return op;
-}
-
-const Op* Registry::unknown(std::string_view target, const std::vector<std::string>& arg_names, size_t results) const {
-  Op op;
-  op.schema.name = canonical(target);
-  op.target = std::string(target);
-  op.kind = OpKind::structural;
-  op.traits.unknown = true;
-  for (const std::string& name : arg_names) {
-    SchemaArg arg;
-    arg.name = name;
-    op.schema.args.push_back(std::move(arg));
-  }
-  op.schema.returns.resize(results);
-  std::lock_guard lock(mutex_);
-  ops_.push_back(std::move(op));
-  return &ops_.back();
 }
 
 std::vector<const Op*> Registry::all() const {

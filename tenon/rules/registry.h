@@ -28,7 +28,6 @@ class Registry : public OpTable {
   const Op* find(std::string_view name) const override;
   /// The op that writes what this one computes to its first argument: copy_ for copy.
   const Op& in_place_form(const Op& functional) const;
-  const Op* unknown(std::string_view target, const std::vector<std::string>& arg_names, size_t results) const override;
   const Op* computing(sym::Expr e) const override;
   const Op* measuring(Measure what) const override;
   /// The overload to call where numbers stand in slots for tensors: eq.Scalar for eq.Tensor(x, 1). The op itself where
@@ -41,7 +40,7 @@ class Registry : public OpTable {
   const Op* derive_in_place(const std::string& name) const;
   const Op* derive_out(const std::string& name) const;
 
-  // Derived and unknown ops are made on demand, also by concurrent readers.
+  // Derived ops are made on demand, also by concurrent readers.
   mutable std::mutex mutex_;
   mutable std::deque<OpDef> defs_;
   mutable std::deque<Op> ops_;

@@ -1,12 +1,10 @@
 // Single situations, written as graphs: what functionalizing and differentiating make of them.
 #include <gtest/gtest.h>
 
+#include "tenon/aot/functionalize.h"
 #include "tenon/aot/joint.h"
 #include "tenon/aot/partition.h"
 #include "tenon/interp/run_graph.h"
-#include "tenon/lower/lower.h"
-#include "tenon/passes/normalize.h"
-#include "tenon/pipeline.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {
@@ -105,28 +103,6 @@ TEST(Functionalize, AnUpdateHiddenFromAutogradKeepsTheOldGradient) {
   EXPECT_EQ(results[1].get<Tensor>()->data<float>()[0], 2);    // the gradient is the old one's
 }
 
-TEST(Normalize, AutocastConvertsWhatADescribedResultAsksFor) {
-  for (bool enabled : {true, false}) {
-    Builder b;
-    auto body = std::make_shared<GraphBody>();
-    Value left = add_input(*body, "x", make_meta(DType::f32, {4})),
-          right = add_input(*body, "w", make_meta(DType::f32, {4}));
-    DType dtype = enabled ? DType::bf16 : DType::f32;
-    Value inner = add_value(*body, {.name = "dot", .meta = make_meta(dtype, {})});
-    add_node(*body, {.op = registry().find("aten::dot"), .args = {left, right}, .results = {inner}});
-    body->outputs = {inner};
-    Value dot = add_value(b.program.graph.body(), {.name = "dot", .meta = make_meta(dtype, {})});
-    add_node(b.program.graph.body(),
-             {.op = registry().find("higher_order::wrap_with_autocast"),
-              .args = {std::string("cpu"), DType::bf16, enabled, false, Subgraph{"submod", body}, b.x, b.w},
-              .results = {dot}});
-    b.output(dot);
-    Graph graph = normalize(b.program.graph.body());
-    EXPECT_EQ(count_ops(graph.body(), "aten::_to_copy"), enabled ? 2u : 0u);
-    EXPECT_EQ(graph->nodes.back().op->name(), "aten::dot");
-  }
-}
-
 TEST(Joint, AnOutputThatNeedsNoGradientTakesNoCotangent) {
   Builder b;
   b.output(b.node("aten::mul.Tensor", {b.x, 2}));
@@ -162,16 +138,6 @@ TEST(Joint, AnExpandedCompositeKeepsTheSymbolOfItsSize) {
   SymInt size = joint.graph->info(*joint.graph->inputs[2].get<Value>()).meta.sizes[0];
   for (const ValueInfo& info : joint.graph->values)
     for (SymInt s : info.meta.sizes) EXPECT_TRUE(s.is_int() || s == size) << info.name;
-}
-
-TEST(Lower, AnOperatorWithoutStagesBecomesACall) {
-  Repeated b;
-  std::string loops = loop::to_text(prepare(functionalize(b.program))->program);
-  EXPECT_NE(
-      loops.find(
-          "repeat_interleave = call aten::repeat_interleave.Tensor(x, None)\nbind u0 = size 0 of repeat_interleave\n"),
-      std::string::npos)
-      << loops;
 }
 
 TEST(Partition, WhatTheProgramUpdatesIsSavedAsACopy) {

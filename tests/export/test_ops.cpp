@@ -43,15 +43,6 @@ class TestOps : public OpTable {
   const Op* measuring(Measure what) const override {
     return what == Measure::size ? find("torch.ops.aten.sym_size.int") : nullptr;
   }
-  const Op* unknown(std::string_view target, const std::vector<std::string>& arg_names, size_t) const override {
-    auto op = std::make_unique<Op>();
-    op->target = target;
-    op->schema.name = target;
-    op->traits.unknown = true;
-    for (const std::string& name : arg_names) op->schema.args.push_back({.name = name});
-    unknown_.push_back(std::move(op));
-    return unknown_.back().get();
-  }
 
  private:
   void add_number_op(const char* name, Notation notation) {
@@ -67,7 +58,6 @@ class TestOps : public OpTable {
     ops_[target] = std::move(op);
   }
   std::map<std::string, std::unique_ptr<Op>> ops_;
-  mutable std::vector<std::unique_ptr<Op>> unknown_;
 };
 
 }  // namespace

@@ -14,38 +14,10 @@
 #include "tenon/passes/to_torch.h"
 #include "tenon/pipeline.h"
 #include "tenon/rules/registry.h"
+#include "tests/text_program.h"
 
 namespace tenon {
 namespace {
-
-// The program of a graph: inputs p_NAME are parameters, b_NAME buffers, as PyTorch names them; the others the user's.
-ExportedProgram program_of(Graph graph) {
-  ExportedProgram program;
-  Tree arguments{"builtins.tuple", "", {}, {}}, results{"builtins.tuple", "", {}, {}};
-  for (const Arg& input : graph->inputs) {
-    ValueInfo& info = graph->info(*input.get<Value>());
-    bool parameter = starts_with(info.name, "p_"), buffer = starts_with(info.name, "b_");
-    if (!parameter && !buffer) {
-      program.signature.inputs.push_back({InputKind::user_input, *input.get<Value>(), info.name, ""});
-      arguments.children.emplace_back();
-      continue;
-    }
-    std::string name = info.name.substr(2);
-    info.meta.requires_grad = parameter;
-    program.state.push_back({name, Tensor::empty(info.meta), parameter});
-    program.signature.inputs.push_back(
-        {parameter ? InputKind::parameter : InputKind::buffer, *input.get<Value>(), info.name, name});
-  }
-  for (const Arg& output : graph->outputs) {
-    program.signature.outputs.push_back({OutputKind::user_output, output, ""});
-    results.children.emplace_back();
-  }
-  Tree keywords{"builtins.dict", "", {}, {}};
-  program.module_calls.push_back(
-      {"", ModuleCallSignature{.in = {"builtins.tuple", "", {}, {arguments, keywords}}, .out = results}});
-  program.graph = std::move(graph);
-  return program;
-}
 
 std::string run_pass(const std::string& pass, Graph graph) {
   if (auto stage = stage_named(pass); stage && *stage != StageName::normalized) {

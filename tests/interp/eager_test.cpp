@@ -4,10 +4,10 @@
 
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/blas.h"
-#include "tenon/ops/ranges.h"
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"
+#include "tests/text_program.h"
 
 namespace tenon {
 namespace {
@@ -17,19 +17,10 @@ class Eager : public testing::Test {
   Eager() { interp::install(); }
 };
 
-Tensor counting(Sizes sizes, DType dtype = DType::f32) {
-  return view(arange(0, count(sizes), kw("dtype", dtype)), sizes);
-}
-
-std::vector<float> values(const Tensor& t) {
-  Tensor c = contiguous_copy(t);
-  return std::vector<float>(c.data<float>(), c.data<float>() + c.numel().as_int());
-}
-
 TEST_F(Eager, PointwiseOpsBroadcast) {
   Tensor x = counting({2, 3}), y = counting({3});
-  EXPECT_EQ(values(x + y), (std::vector<float>{0, 2, 4, 3, 5, 7}));
-  EXPECT_EQ(values(x * 2.0), (std::vector<float>{0, 2, 4, 6, 8, 10}));
+  EXPECT_EQ(values_of(x + y), (std::vector<float>{0, 2, 4, 3, 5, 7}));
+  EXPECT_EQ(values_of(x * 2.0), (std::vector<float>{0, 2, 4, 6, 8, 10}));
 }
 
 TEST_F(Eager, ViewsShareStorageAndWritesGoThroughThem) {
@@ -37,7 +28,7 @@ TEST_F(Eager, ViewsShareStorageAndWritesGoThroughThem) {
   Tensor column = select(x, 1, 1);
   const Op& add_ = *registry().find("aten::add_.Tensor");
   call_op(add_, {column, 10, 1});
-  EXPECT_EQ(values(x), (std::vector<float>{0, 11, 2, 3, 14, 5}));
+  EXPECT_EQ(values_of(x), (std::vector<float>{0, 11, 2, 3, 14, 5}));
 }
 
 TEST_F(Eager, SumsOfAnyLengthAreRight) {
@@ -47,17 +38,17 @@ TEST_F(Eager, SumsOfAnyLengthAreRight) {
     for (int64_t row = 0; row < 3; ++row) {
       double expected = 0;
       for (int64_t i = 0; i < n; ++i) expected += static_cast<double>(row * n + i);
-      EXPECT_NEAR(values(s)[static_cast<size_t>(row)], expected, expected * 1e-6) << n;
+      EXPECT_NEAR(values_of(s)[static_cast<size_t>(row)], expected, expected * 1e-6) << n;
     }
     Tensor t = sum(transpose(x, 0, 1), Sizes{0}, false);
-    EXPECT_EQ(values(t), values(s)) << n;
+    EXPECT_EQ(values_of(t), values_of(s)) << n;
   }
 }
 
 TEST_F(Eager, MatricesMultiply) {
   Tensor a = counting({2, 3}), b = counting({3, 2});
-  EXPECT_EQ(values(mm(a, b)), (std::vector<float>{10, 13, 28, 40}));
-  EXPECT_EQ(values(linear(a, transpose(b, 0, 1), counting({2}))), (std::vector<float>{10, 14, 28, 41}));
+  EXPECT_EQ(values_of(mm(a, b)), (std::vector<float>{10, 13, 28, 40}));
+  EXPECT_EQ(values_of(linear(a, transpose(b, 0, 1), counting({2}))), (std::vector<float>{10, 14, 28, 41}));
 }
 
 TEST_F(Eager, WrongArgumentsAreNamed) {

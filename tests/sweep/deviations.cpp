@@ -36,7 +36,52 @@ const Deviation deviations[] = {
     {"aten::allclose", "", "", "is not supported", "refused: a program does not decide by the values of tensors"},
 };
 
+constexpr char draws[] = "draws numbers: tests/ops/random_test.cpp looks at their distribution";
+constexpr char ours[] = "PyTorch has no such operator: the forms that decompose to it are recorded";
+constexpr char asserts[] = "returns nothing: tests/lower and tests/session look at the check";
+
+struct Unrecorded {
+  const char *op, *why;
+};
+const Unrecorded unrecorded[] = {
+    {"aten::_assert_async", asserts},
+    {"aten::_assert_async.msg", asserts},
+    {"aten::sym_constrain_range", asserts},
+    {"aten::sym_constrain_range_for_size", asserts},
+    {"aten::bernoulli.Tensor", draws},
+    {"aten::bernoulli.p", draws},
+    {"aten::cauchy", draws},
+    {"aten::exponential", draws},
+    {"aten::geometric", draws},
+    {"aten::log_normal", draws},
+    {"aten::normal.float_Tensor", draws},
+    {"aten::normal_functional", draws},
+    {"aten::random", draws},
+    {"aten::random.from", draws},
+    {"aten::random.to", draws},
+    {"aten::randperm", draws},
+    {"aten::rrelu_with_noise_functional", draws},
+    {"aten::uniform", draws},
+    {"aten::sym_stride.int", "a number, not a tensor: programs of tests/interop take strides"},
+    {"aten::view_copy.dtype", "the operator database has no such call: view.dtype is recorded"},
+    {"aten::where", "the number of results depends on data: nonzero is recorded"},
+    {"tenon::fill_diagonal", ours},
+    {"tenon::overlay", ours},
+    {"tenon::polygamma", ours},
+    {"tenon::random_int", ours},
+    {"tenon::random_key", ours},
+    {"tenon::random_normal", ours},
+    {"tenon::random_permutation", ours},
+    {"tenon::random_uniform", ours},
+};
+
 }  // namespace
+
+const char* why_unrecorded(const std::string& op) {
+  for (const Unrecorded& row : unrecorded)
+    if (op == row.op) return row.why;
+  return nullptr;
+}
 
 const Deviation* deviation(const std::string& op, const std::string& check, const std::string& call,
                            const std::string& message) {

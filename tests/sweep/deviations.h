@@ -11,6 +11,9 @@ struct Deviation {
   const char *op, *check, *call, *message, *why;
 };
 
+/// Why an operator has no recordings; null where it should.
+const char* why_unrecorded(const std::string& op);
+
 std::span<const Deviation> all_deviations();
 const Deviation* deviation(const std::string& op, const std::string& check, const std::string& call,
                            const std::string& message);

@@ -335,7 +335,7 @@ class GraphReader {
       context_.budget.take_bytes(sizeof(Op) + (inputs.size() + outputs.size()) * sizeof(SchemaArg), "a graph");
       std::vector<std::string> names;
       for (Json input : inputs.items()) names.emplace_back(read_name(input.at("name")));
-      node.op = context_.ops.unknown(target, names, outputs.size());
+      node.op = add_unknown_op(graph_.body(), target, names, outputs.size());
     }
     if (auto name = json.given("name")) node.origin.name = read_name(*name);
     bool schema_op = known && starts_with(target, "torch.ops.") && !starts_with(target, "torch.ops.higher_order.");

@@ -1,0 +1,69 @@
+#include "tenon/trace/trace.h"
+
+#include <gtest/gtest.h>
+
+#include "tenon/ops/arithmetic.h"
+#include "tenon/ops/views.h"
+#include "tenon/rules/registry.h"
+#include "tenon/trace/retrace.h"
+
+namespace tenon {
+namespace {
+
+TEST(Trace, EveryCallBecomesANode) {
+  Graph graph;
+  Tracer tracer(graph.body());
+  DispatchScope scope(&tracer);
+  Tensor x = tracer.tensor(add_input(graph.body(), "x", make_meta(DType::f32, {4})));
+  Tensor y = x * x + 1.0;
+  graph->outputs = {tracer.value(y)};
+  EXPECT_EQ(to_text(graph.body()),
+            "%x: f32[4] = input()\n%mul: f32[4] = aten::mul.Tensor(%x, %x)\n%add: f32[4] = aten::add.Tensor(%mul, "
+            "1.0)\nreturn %add\n");
+}
+
+TEST(Trace, MetasFollowFromTheRules) {
+  Graph graph;
+  Tracer tracer(graph.body());
+  DispatchScope scope(&tracer);
+  SymInt n = SymInt::symbol("s0", {.positive = true});
+  Tensor x = tracer.tensor(add_input(graph.body(), "x", make_meta(DType::f32, {n, 3})));
+  Tensor y = transpose(x, 0, 1);
+  EXPECT_EQ(y.sizes(), (Sizes{3, n}));
+  EXPECT_EQ(y.strides(), (Sizes{1, 3}));
+}
+
+TEST(Trace, AWrongCallIsAnErrorAndAddsNothing) {
+  Graph graph;
+  Tracer tracer(graph.body());
+  DispatchScope scope(&tracer);
+  Tensor x = tracer.tensor(add_input(graph.body(), "x", make_meta(DType::f32, {4})));
+  Tensor y = tracer.tensor(add_input(graph.body(), "y", make_meta(DType::f32, {3})));
+  EXPECT_THROW(x + y, Error);
+  EXPECT_TRUE(graph->nodes.empty());
+}
+
+TEST(Trace, NodesCarryThePhaseTheyAreAppendedIn) {
+  Graph graph;
+  Tracer tracer(graph.body());
+  DispatchScope scope(&tracer);
+  Tensor x = tracer.tensor(add_input(graph.body(), "x", make_meta(DType::f32, {4})));
+  Tensor a = x + 1.0;
+  tracer.phase = Phase::backward;
+  Tensor b = a + 1.0;
+  EXPECT_EQ(graph->nodes[0].phase, Phase::forward);
+  EXPECT_EQ(graph->nodes[1].phase, Phase::backward);
+}
+
+TEST(Retrace, ANodeIsCalledAgainInTheNewGraph) {
+  Graph graph = parse_graph("%x: f32[4] = input()\n%y: f32[4] = aten::exp(%x)\nreturn %y\n", registry());
+  Replay replay(graph.body());
+  replay.inputs();
+  Tracer tracer(replay.graph.body());
+  for (const Node& node : graph->nodes) retrace(node, replay, tracer, tracer);
+  replay.outputs();
+  EXPECT_NE(to_text(replay.graph.body()).find("aten::exp(%x)"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tenon
