@@ -19,12 +19,18 @@ Storage::Storage(size_t bytes) : data_(allocate(bytes)), size_(bytes) {}
 Storage::Storage(std::span<const std::byte> borrowed, std::shared_ptr<const void> owner)
     : data_(const_cast<std::byte*>(borrowed.data())), size_(borrowed.size()), owner_(std::move(owner)), owned_(false) {}
 
+std::shared_ptr<Storage> Storage::lent(std::span<std::byte> bytes, std::shared_ptr<const void> owner) {
+  auto out = std::make_shared<Storage>(std::span<const std::byte>(bytes), std::move(owner));
+  out->lent_ = true;
+  return out;
+}
+
 Storage::~Storage() {
   if (owned_) ::operator delete(data_, alignment);
 }
 
 std::byte* Storage::mutable_data() {
-  if (!owned_) {
+  if (!owned_ && !lent_) {
     std::byte* copy = allocate(size_);
     if (size_) std::memcpy(copy, data_, size_);
     data_ = copy;
