@@ -1,6 +1,7 @@
 // Runs the digits network on one batch: run examples/digits/digits_cnn_eval.pt2
-#include <iostream>
 #include <tenon/tenon.h>
+
+#include <iostream>
 
 int main(int count, char** arguments) {
   if (count != 2) return std::cerr << "usage: run digits_cnn_eval.pt2\n", 2;

@@ -1,7 +1,8 @@
 // Steps of gradient descent on a program that returns a loss, then a file with the trained weights:
 // train a_mlp_loss.pt2 trained.pt2
-#include <iostream>
 #include <tenon/tenon.h>
+
+#include <iostream>
 
 int main(int count, char** arguments) {
   if (count != 3) return std::cerr << "usage: train a_mlp_loss.pt2 trained.pt2\n", 2;

@@ -1,6 +1,7 @@
 // Arguments and results that are trees, keywords, and memory of one's own: trees j_nested_inputs.pt2
-#include <iostream>
 #include <tenon/tenon.h>
+
+#include <iostream>
 
 struct Rest {
   tenon::Tensor scaled;

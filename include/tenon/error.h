@@ -1,14 +1,12 @@
 // The one exception that public functions throw.
 #pragma once
+#include <tenon/visibility.h>
+
 #include <cstdint>
 #include <stdexcept>
 #include <string>
 
-#include <tenon/visibility.h>
-
-namespace tenon {
-TENON_API_NAMESPACE {
-
+namespace tenon::TENON_INLINE v0 {
 enum class ErrorKind : std::uint8_t {
   file,         // a file is missing, damaged or no program
   call,         // an argument or a request is wrong
@@ -27,5 +25,4 @@ class TENON_PUBLIC Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
-}
-}  // namespace tenon
+}  // namespace tenon::TENON_INLINEv0

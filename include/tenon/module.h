@@ -1,15 +1,13 @@
 // A program with state, to be called.
 #pragma once
+#include <tenon/program.h>
+#include <tenon/value.h>
+
 #include <initializer_list>
 #include <map>
 #include <utility>
 
-#include <tenon/program.h>
-#include <tenon/value.h>
-
-namespace tenon {
-TENON_API_NAMESPACE {
-
+namespace tenon::TENON_INLINE v0 {
 /// Keyword arguments, in any order: {{"mask", mask}, {"scale", 2.0}}.
 class Kwargs {
  public:
@@ -33,16 +31,16 @@ struct RunResult {
   std::map<std::string, Tensor> gradients;  // of programs that differentiate() made, by parameter or input name
 };
 
-/// A program and its parameters and buffers. A call writes the buffers, and the arguments, that the program writes, as
-/// PyTorch's module() does. Every member may be called from many threads at once: calls that only read state run side
-/// by side, those that write it one after another. Copies share the state.
+/// A program and its parameters and buffers. A call writes the buffers, and the arguments, that the program writes,
+/// as PyTorch's module() does. Every member may be called from many threads at once: calls that only read state run
+/// side by side, those that write it one after another. Copies share the state.
 class TENON_PUBLIC Module {
  public:
   explicit Module(ExportedProgram program, const ModuleOptions& options = {});
 
   const ExportedProgram& program() const;
-  std::vector<std::string> names() const;  // parameters, buffers, constants
-  Tensor get(const std::string& name) const;  // a copy
+  std::vector<std::string> names() const;                  // parameters, buffers, constants
+  Tensor get(const std::string& name) const;               // a copy
   void set(const std::string& name, const Tensor& value);  // of the same dtype and sizes
 
   /// One argument per parameter of forward, then keywords; a parameter of forward may be given by its name too.
@@ -51,7 +49,9 @@ class TENON_PUBLIC Module {
 
   Value operator()(const Kwargs& kwargs = {}) const { return call({}, kwargs); }
   Value operator()(Value a, const Kwargs& kwargs = {}) const { return call({std::move(a)}, kwargs); }
-  Value operator()(Value a, Value b, const Kwargs& kwargs = {}) const { return call({std::move(a), std::move(b)}, kwargs); }
+  Value operator()(Value a, Value b, const Kwargs& kwargs = {}) const {
+    return call({std::move(a), std::move(b)}, kwargs);
+  }
   Value operator()(Value a, Value b, Value c, const Kwargs& kwargs = {}) const {
     return call({std::move(a), std::move(b), std::move(c)}, kwargs);
   }
@@ -59,8 +59,9 @@ class TENON_PUBLIC Module {
     return call({std::move(a), std::move(b), std::move(c), std::move(d)}, kwargs);
   }
   template <class... More>
-  requires(sizeof...(More) >= 1 && (std::is_convertible_v<More, Value> && ...))
-  Value operator()(Value a, Value b, Value c, Value d, More&&... more) const {
+  requires(sizeof...(More) >= 1 && (std::is_convertible_v<More, Value> && ...)) Value operator()(Value a, Value b,
+                                                                                                 Value c, Value d,
+                                                                                                 More&&... more) const {
     return call({std::move(a), std::move(b), std::move(c), std::move(d), Value(std::forward<More>(more))...});
   }
 
@@ -77,5 +78,4 @@ TENON_PUBLIC void save(const Module& module, const std::string& path, const Save
 /// Threads that one call may use; the machine's cores where it is never called.
 TENON_PUBLIC void set_threads(int count);
 
-}
-}  // namespace tenon
+}  // namespace tenon::TENON_INLINEv0

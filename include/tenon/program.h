@@ -1,5 +1,7 @@
 // Programs as torch.export writes them: read, written, differentiated, shown.
 #pragma once
+#include <tenon/error.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -7,23 +9,19 @@
 #include <string>
 #include <vector>
 
-#include <tenon/error.h>
-
-namespace tenon {
-TENON_API_NAMESPACE {
-
+namespace tenon::TENON_INLINE v0 {
 namespace detail {
 struct ProgramBody;
 struct Access;
-}
+}  // namespace detail
 
 /// A program that nothing changes any more: copies share it, and threads may use it at once.
 class TENON_PUBLIC ExportedProgram {
  public:
-  std::vector<std::string> input_names() const;      // of the flattened arguments
+  std::vector<std::string> input_names() const;  // of the flattened arguments
   std::vector<std::string> parameter_names() const;
   std::vector<std::string> buffer_names() const;
-  std::string torch_version() const;                 // of the PyTorch that exported it
+  std::string torch_version() const;                   // of the PyTorch that exported it
   std::vector<std::string> missing_operators() const;  // those that Tenon cannot run
 
  private:
@@ -55,5 +53,4 @@ struct ShowOptions {
 /// The program after a stage, as text.
 TENON_PUBLIC std::string show(const ExportedProgram& program, const ShowOptions& options = {});
 
-}
-}  // namespace tenon
+}  // namespace tenon::TENON_INLINEv0

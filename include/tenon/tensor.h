@@ -1,5 +1,7 @@
 // Tensors: handles to elements in memory of our own or of yours.
 #pragma once
+#include <tenon/error.h>
+
 #include <complex>
 #include <cstddef>
 #include <cstdint>
@@ -12,14 +14,29 @@
 #include <type_traits>
 #include <vector>
 
-#include <tenon/error.h>
-
-namespace tenon {
-TENON_API_NAMESPACE {
-
+namespace tenon::TENON_INLINE v0 {
 enum class DType : std::uint8_t {
-  boolean, u8, i8, i16, i32, i64, u16, u32, u64, f16, bf16, f32, f64, c32, c64, c128,
-  f8_e4m3fn, f8_e5m2, f8_e4m3fnuz, f8_e5m2fnuz, f8_e8m0fnu
+  boolean,
+  u8,
+  i8,
+  i16,
+  i32,
+  i64,
+  u16,
+  u32,
+  u64,
+  f16,
+  bf16,
+  f32,
+  f64,
+  c32,
+  c64,
+  c128,
+  f8_e4m3fn,
+  f8_e5m2,
+  f8_e4m3fnuz,
+  f8_e5m2fnuz,
+  f8_e8m0fnu
 };
 inline constexpr DType boolean = DType::boolean, u8 = DType::u8, i8 = DType::i8, i16 = DType::i16, i32 = DType::i32,
                        i64 = DType::i64, u16 = DType::u16, u32 = DType::u32, u64 = DType::u64, f16 = DType::f16,
@@ -28,9 +45,9 @@ inline constexpr DType boolean = DType::boolean, u8 = DType::u8, i8 = DType::i8,
 namespace detail {
 template <class T>
 struct ElementOf;  // no other type can be an element
-#define TENON_ELEMENT(type, name) \
-  template <>                     \
-  struct ElementOf<type> {        \
+#define TENON_ELEMENT(type, name)               \
+  template <>                                   \
+  struct ElementOf<type> {                      \
     static constexpr DType dtype = DType::name; \
   }
 TENON_ELEMENT(bool, boolean);
@@ -53,9 +70,12 @@ struct Access;
 }  // namespace detail
 
 template <class T>
-concept Element = requires { detail::ElementOf<T>::dtype; };
+concept Element = requires {
+  detail::ElementOf<T>::dtype;
+};
 
-/// A handle: copies share the elements, as in PyTorch. Reading one tensor from many threads is safe; writing it is not.
+/// A handle: copies share the elements, as in PyTorch. Reading one tensor from many threads is safe; writing it is
+/// not.
 class TENON_PUBLIC Tensor {
  public:
   Tensor() noexcept = default;  // none
@@ -88,7 +108,8 @@ class TENON_PUBLIC Tensor {
   }
   template <Element T>
   std::span<T> mutable_span() {
-    return {static_cast<T*>(checked_mutable_data(detail::ElementOf<T>::dtype, true)), static_cast<std::size_t>(numel())};
+    return {static_cast<T*>(checked_mutable_data(detail::ElementOf<T>::dtype, true)),
+            static_cast<std::size_t>(numel())};
   }
   /// A copy of the elements in order, whatever the strides.
   template <Element T>
@@ -99,7 +120,8 @@ class TENON_PUBLIC Tensor {
   }
   /// The number of a tensor with one element, converted as static_cast does.
   template <class T>
-  requires std::is_arithmetic_v<T> T item() const {
+  requires std::is_arithmetic_v<T> T item()
+  const {
     if constexpr (std::is_same_v<T, bool>) return item_integer() != 0;
     else if constexpr (std::is_integral_v<T>) return static_cast<T>(item_integer());
     else return static_cast<T>(item_real());
@@ -176,5 +198,4 @@ Tensor scalar(T value) {
 TENON_PUBLIC std::string to_string(const Tensor& tensor);
 TENON_PUBLIC std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
-}
-}  // namespace tenon
+}  // namespace tenon::TENON_INLINEv0

@@ -1,5 +1,7 @@
 // Arguments and results as trees: numbers, strings, None and tensors in sequences and dictionaries.
 #pragma once
+#include <tenon/tensor.h>
+
 #include <array>
 #include <cstdint>
 #include <map>
@@ -11,11 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include <tenon/tensor.h>
-
-namespace tenon {
-TENON_API_NAMESPACE {
-
+namespace tenon::TENON_INLINE v0 {
 class Value;
 
 namespace detail {
@@ -34,14 +32,31 @@ template <class T, class F>
 auto with_fields(T& t, F&& f) {
   constexpr std::size_t n = count_fields<std::remove_const_t<T>>();
   static_assert(n >= 1 && n <= 8, "a struct that stands for a tuple has one to eight fields");
-  if constexpr (n == 1) { auto& [a] = t; return f(a); }
-  else if constexpr (n == 2) { auto& [a, b] = t; return f(a, b); }
-  else if constexpr (n == 3) { auto& [a, b, c] = t; return f(a, b, c); }
-  else if constexpr (n == 4) { auto& [a, b, c, d] = t; return f(a, b, c, d); }
-  else if constexpr (n == 5) { auto& [a, b, c, d, e] = t; return f(a, b, c, d, e); }
-  else if constexpr (n == 6) { auto& [a, b, c, d, e, g] = t; return f(a, b, c, d, e, g); }
-  else if constexpr (n == 7) { auto& [a, b, c, d, e, g, h] = t; return f(a, b, c, d, e, g, h); }
-  else { auto& [a, b, c, d, e, g, h, i] = t; return f(a, b, c, d, e, g, h, i); }
+  if constexpr (n == 1) {
+    auto& [a] = t;
+    return f(a);
+  } else if constexpr (n == 2) {
+    auto& [a, b] = t;
+    return f(a, b);
+  } else if constexpr (n == 3) {
+    auto& [a, b, c] = t;
+    return f(a, b, c);
+  } else if constexpr (n == 4) {
+    auto& [a, b, c, d] = t;
+    return f(a, b, c, d);
+  } else if constexpr (n == 5) {
+    auto& [a, b, c, d, e] = t;
+    return f(a, b, c, d, e);
+  } else if constexpr (n == 6) {
+    auto& [a, b, c, d, e, g] = t;
+    return f(a, b, c, d, e, g);
+  } else if constexpr (n == 7) {
+    auto& [a, b, c, d, e, g, h] = t;
+    return f(a, b, c, d, e, g, h);
+  } else {
+    auto& [a, b, c, d, e, g, h, i] = t;
+    return f(a, b, c, d, e, g, h, i);
+  }
 }
 template <class T>
 inline constexpr bool is_array = false;
@@ -52,8 +67,8 @@ concept Struct = std::is_class_v<T> && std::is_aggregate_v<T> && !is_array<T>;
 }  // namespace detail
 
 /// None, a tensor, a boolean, an integer, a real number, a string, a sequence (a list, a tuple, a named tuple) or a
-/// dictionary. C++ values become one implicitly, and as<T>() gives them back. Values are plain: threads that share one
-/// may read it.
+/// dictionary. C++ values become one implicitly, and as<T>() gives them back. Values are plain: threads that share
+/// one may read it.
 class TENON_PUBLIC Value {
  public:
   enum class Kind : std::uint8_t { none, tensor, truth, integer, real, string, sequence, dictionary };
@@ -89,7 +104,8 @@ class TENON_PUBLIC Value {
     for (const auto& [key, value] : entries) keys_.push_back(key), items_.emplace_back(value);
   }
   template <class T>
-  Value(const std::unordered_map<std::string, T>& entries) : Value(std::map<std::string, T>(entries.begin(), entries.end())) {}
+  Value(const std::unordered_map<std::string, T>& entries)
+      : Value(std::map<std::string, T>(entries.begin(), entries.end())) {}
   template <class T>
   Value(const std::optional<T>& item) {
     if (item) *this = Value(*item);
@@ -101,9 +117,9 @@ class TENON_PUBLIC Value {
 
   Kind kind() const noexcept { return kind_; }
   bool is_none() const noexcept { return kind_ == Kind::none; }
-  std::size_t size() const;                             // of a sequence or a dictionary
-  const std::vector<std::string>& keys() const;         // of a dictionary, in order
-  const Value& operator[](std::size_t index) const;     // of a sequence
+  std::size_t size() const;                               // of a sequence or a dictionary
+  const std::vector<std::string>& keys() const;           // of a dictionary, in order
+  const Value& operator[](std::size_t index) const;       // of a sequence
   const Value& operator[](const std::string& key) const;  // of a dictionary
   bool contains(const std::string& key) const;
 
@@ -126,7 +142,8 @@ class TENON_PUBLIC Value {
   Tensor get(Wanted<Tensor>, const std::string& path) const;
   std::string get(Wanted<std::string>, const std::string& path) const;
   template <class T>
-  requires std::is_arithmetic_v<T> T get(Wanted<T>, const std::string& path) const {
+  requires std::is_arithmetic_v<T> T get(Wanted<T>, const std::string& path)
+  const {
     if constexpr (std::is_same_v<T, bool>) return boolean_at(path);
     else if constexpr (std::is_integral_v<T>) return static_cast<T>(integer_at(path));
     else return static_cast<T>(real_at(path));
@@ -146,12 +163,14 @@ class TENON_PUBLIC Value {
   template <class T, std::size_t n>
   std::array<T, n> get(Wanted<std::array<T, n>>, const std::string& path) const {
     sequence_at(path, n);
-    return [&]<std::size_t... i>(std::index_sequence<i...>) { return std::array<T, n>{entry<T>(i, path)...}; }(std::make_index_sequence<n>());
+    return [&]<std::size_t... i>(std::index_sequence<i...>) { return std::array<T, n>{entry<T>(i, path)...}; }
+    (std::make_index_sequence<n>());
   }
   template <class... Ts>
   std::tuple<Ts...> get(Wanted<std::tuple<Ts...>>, const std::string& path) const {
     sequence_at(path, sizeof...(Ts));
-    return [&]<std::size_t... i>(std::index_sequence<i...>) { return std::tuple<Ts...>{entry<Ts>(i, path)...}; }(std::index_sequence_for<Ts...>());
+    return [&]<std::size_t... i>(std::index_sequence<i...>) { return std::tuple<Ts...>{entry<Ts>(i, path)...}; }
+    (std::index_sequence_for<Ts...>());
   }
   template <class A, class B>
   std::pair<A, B> get(Wanted<std::pair<A, B>>, const std::string& path) const {
@@ -201,5 +220,4 @@ class TENON_PUBLIC Value {
 /// "a tensor f32[2, 3]", "a sequence of 2"; for messages.
 TENON_PUBLIC std::string describe(const Value& value);
 
-}
-}  // namespace tenon
+}  // namespace tenon::TENON_INLINEv0

@@ -4,9 +4,9 @@
 /// The names of this interface live in tenon::v0, which a user sees as tenon. The library itself, whose own types have
 /// some of these names, is built with the namespace not inline.
 #ifdef TENON_BUILDING_LIBRARY
-#define TENON_API_NAMESPACE namespace v0
+#define TENON_INLINE
 #else
-#define TENON_API_NAMESPACE inline namespace v0
+#define TENON_INLINE inline
 #endif
 
 #define TENON_PUBLIC __attribute__((visibility("default")))

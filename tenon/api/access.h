@@ -1,9 +1,9 @@
 // What the public handles hold, and how the library gets at it. In the files of this folder the public types are those
 // of tenon::v0, and the compiler's own are written out: tenon::Tensor.
 #pragma once
-#include <new>
-
 #include <tenon/module.h>
+
+#include <new>
 
 #include "tenon/export/exported_program.h"
 
@@ -36,13 +36,9 @@ template <class F>
 auto guarded(ErrorKind fault, F&& f) {
   try {
     return f();
-  } catch (const Error&) {
-    throw;
-  } catch (const tenon::Unsupported& e) {
+  } catch (const Error&) { throw; } catch (const tenon::Unsupported& e) {
     throw Error(ErrorKind::unsupported, e.what());
-  } catch (const tenon::Error& e) {
-    throw Error(fault, e.what());
-  } catch (const tenon::InternalError& e) {
+  } catch (const tenon::Error& e) { throw Error(fault, e.what()); } catch (const tenon::InternalError& e) {
     throw Error(ErrorKind::internal, e.what());
   } catch (const std::bad_alloc&) {
     throw Error(ErrorKind::call, "there is not enough memory for this; use smaller inputs or a larger machine");

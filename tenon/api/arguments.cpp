@@ -9,7 +9,8 @@ using tenon::quoted;
 using tenon::Tree;
 
 std::string plain_key(const std::string& spelled) {  // a string's key stands in quotes in the tree
-  bool in_quotes = spelled.size() >= 2 && (spelled.front() == '"' || spelled.front() == '\'') && spelled.back() == spelled.front();
+  bool in_quotes =
+      spelled.size() >= 2 && (spelled.front() == '"' || spelled.front() == '\'') && spelled.back() == spelled.front();
   return in_quotes ? spelled.substr(1, spelled.size() - 2) : spelled;
 }
 
@@ -21,8 +22,8 @@ std::string at_key(const std::string& path, const std::string& key) {
 
 bool is_dictionary(const Tree& tree) {
   return !tree.is_leaf() && tree.keys.size() == tree.children.size() &&
-         (tree.type == "builtins.dict" || tree.type == "collections.OrderedDict" || tree.type == "collections.defaultdict" ||
-          tree.type.find("immutable_dict") != std::string::npos);
+         (tree.type == "builtins.dict" || tree.type == "collections.OrderedDict" ||
+          tree.type == "collections.defaultdict" || tree.type.find("immutable_dict") != std::string::npos);
 }
 
 tenon::CallArg to_call_arg(const Value& value) {
@@ -110,10 +111,13 @@ class Flattening {
     if (is_dictionary(tree)) {
       std::vector<std::string> keys;
       for (const std::string& key : tree.keys) keys.push_back(plain_key(key));
-      auto expected = [&] { return tenon::text(path, ": expected a dictionary with the keys ", tenon::join(keys, ", ")); };
+      auto expected = [&] {
+        return tenon::text(path, ": expected a dictionary with the keys ", tenon::join(keys, ", "));
+      };
       if (value.kind() != Value::Kind::dictionary) fail_call(expected(), ", got ", describe(value));
       for (const std::string& key : value.keys())
-        if (std::find(keys.begin(), keys.end(), key) == keys.end()) fail_call(expected(), ", got also ", quoted(key, 60));
+        if (std::find(keys.begin(), keys.end(), key) == keys.end())
+          fail_call(expected(), ", got also ", quoted(key, 60));
       for (size_t i = 0; i < keys.size(); ++i) {
         if (!value.contains(keys[i])) fail_call(expected(), ", and ", quoted(keys[i], 60), " is missing");
         add(tree.children[i], value[keys[i]], at_key(path, keys[i]));

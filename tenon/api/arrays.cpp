@@ -26,7 +26,8 @@ tenon::Array to_array(const Tensor& tensor) {
   tenon::Array out{.dtype = std::string(tenon::name(Access::unwrap(dense).dtype())),
                    .sizes = {dense.sizes().begin(), dense.sizes().end()},
                    .strides = std::vector<int64_t>(dense.sizes().size(), 1),
-                   .bytes = {static_cast<const std::byte*>(dense.raw_data()), static_cast<size_t>(dense.numel()) * dense.item_size()},
+                   .bytes = {static_cast<const std::byte*>(dense.raw_data()),
+                             static_cast<size_t>(dense.numel()) * dense.item_size()},
                    .owner = owner};
   for (size_t i = out.sizes.size(); i-- > 1;) out.strides[i - 1] = out.strides[i] * std::max<int64_t>(out.sizes[i], 1);
   return out;
@@ -47,10 +48,12 @@ void save_tensors(const std::map<std::string, Tensor>& tensors, const std::strin
   std::vector<tenon::NamedArray> arrays;
   for (const auto& [name, tensor] : tensors) {
     const tenon::Tensor& inner = Access::unwrap(tensor, "a tensor to save");
-    bool numpy = inner.dtype() <= tenon::DType::f16 || (inner.dtype() >= tenon::DType::f32 && inner.dtype() <= tenon::DType::f64) ||
+    bool numpy = inner.dtype() <= tenon::DType::f16 ||
+                 (inner.dtype() >= tenon::DType::f32 && inner.dtype() <= tenon::DType::f64) ||
                  inner.dtype() == tenon::DType::c64 || inner.dtype() == tenon::DType::c128;
     if (!safe && !numpy)
-      detail::fail_call(name, ": NumPy has no dtype ", inner.dtype(), "; write a .safetensors file, or convert it with to(tenon::f32)");
+      detail::fail_call(name, ": NumPy has no dtype ", inner.dtype(),
+                        "; write a .safetensors file, or convert it with to(tenon::f32)");
     arrays.push_back({name, guarded(ErrorKind::call, [&] { return to_array(tensor); })});
   }
   guarded(ErrorKind::file, [&] { safe ? tenon::save_safetensors(path, arrays) : tenon::save_npz(path, arrays); });

@@ -72,7 +72,8 @@ Tensor Module::get(const std::string& name) const {
 
 void Module::set(const std::string& name, const Tensor& value) {
   guarded(ErrorKind::call, [&] {
-    tenon::Tensor copy = tenon::contiguous_copy(Access::unwrap(value, "a value to set"));  // it may lie in the state itself
+    tenon::Tensor copy =
+        tenon::contiguous_copy(Access::unwrap(value, "a value to set"));  // it may lie in the state itself
     body_->state->set(name, copy);
   });
 }

@@ -85,7 +85,8 @@ class Printer {
       if (complex_) width_ = real_.width() + imaginary_.width() + 1;
       out += lines(0, 0, prefix);
     }
-    bool usual = dtype_ == DType::f32 || (!empty && (dtype_ == DType::i64 || dtype_ == DType::boolean || dtype_ == DType::c64));
+    bool usual =
+        dtype_ == DType::f32 || (!empty && (dtype_ == DType::i64 || dtype_ == DType::boolean || dtype_ == DType::c64));
     if (!usual) suffixes.push_back(tenon::text("dtype=torch.", tenon::torch_name(Access::unwrap(tensor_).dtype())));
     size_t last_line = out.size() - (out.rfind('\n') == out.npos ? -1 : out.rfind('\n')) + 1;
     for (const std::string& suffix : suffixes) {
@@ -161,7 +162,8 @@ class Printer {
   }
 
   std::string row(int64_t at, size_t indent) const {
-    int64_t per_line = std::max<int64_t>(1, (line_width - static_cast<int64_t>(indent)) / static_cast<int64_t>(width_ + 2));
+    int64_t per_line =
+        std::max<int64_t>(1, (line_width - static_cast<int64_t>(indent)) / static_cast<int64_t>(width_ + 2));
     std::vector<std::string> rows, items;
     for (int64_t i : shown(rank() - 1)) {
       items.push_back(i < 0 ? " ..." : element(at + i));

@@ -32,7 +32,9 @@ std::vector<std::string> targets(const ExportedProgram& program, tenon::InputKin
 }  // namespace
 
 std::vector<std::string> ExportedProgram::input_names() const { return targets(*this, tenon::InputKind::user_input); }
-std::vector<std::string> ExportedProgram::parameter_names() const { return targets(*this, tenon::InputKind::parameter); }
+std::vector<std::string> ExportedProgram::parameter_names() const {
+  return targets(*this, tenon::InputKind::parameter);
+}
 std::vector<std::string> ExportedProgram::buffer_names() const { return targets(*this, tenon::InputKind::buffer); }
 std::string ExportedProgram::torch_version() const { return Access::unwrap(*this).torch_version; }
 std::vector<std::string> ExportedProgram::missing_operators() const {

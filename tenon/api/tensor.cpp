@@ -51,8 +51,8 @@ bool readable_as(DType have, DType wanted) {
 void require_readable(const Tensor& tensor, DType wanted, bool contiguous) {
   const tenon::TensorMeta& meta = Access::unwrap(tensor).meta();
   if (!readable_as(tensor.dtype(), wanted))
-    fail_call("a tensor ", meta, " has no elements of type ", inner(wanted), "; convert it with to(tenon::", inner(wanted),
-              ") first");
+    fail_call("a tensor ", meta, " has no elements of type ", inner(wanted),
+              "; convert it with to(tenon::", inner(wanted), ") first");
   if (contiguous && !tensor.is_contiguous())
     fail_call("a tensor ", meta, " is not contiguous, so it is no span; use contiguous() first");
 }
@@ -157,8 +157,8 @@ Tensor from_blob(void* data, std::vector<int64_t> sizes, std::vector<int64_t> st
     meta.sizes = checked_sizes(sizes, dtype);
     size_t item = tenon::item_size(meta.dtype);
     size_t alignment = std::min<size_t>(item, alignof(std::max_align_t));
-    tenon::require(strides.size() == sizes.size(), "from_blob: expected one stride per size, got ", strides.size(), " for ",
-                   sizes.size());
+    tenon::require(strides.size() == sizes.size(), "from_blob: expected one stride per size, got ", strides.size(),
+                   " for ", sizes.size());
     int64_t last = 0, count = 1;
     for (size_t i = 0; i < sizes.size(); ++i) {
       tenon::require(strides[i] >= 0, "from_blob: strides are not negative, got ", strides[i]);
@@ -170,7 +170,8 @@ Tensor from_blob(void* data, std::vector<int64_t> sizes, std::vector<int64_t> st
       tenon::require(fits, "from_blob: sizes and strides reach beyond any memory");
     }
     size_t bytes = count == 0 ? 0 : (static_cast<size_t>(last) + 1) * item;
-    tenon::require(data != nullptr || bytes == 0, "from_blob: the pointer is null, and the tensor has ", count, " elements");
+    tenon::require(data != nullptr || bytes == 0, "from_blob: the pointer is null, and the tensor has ", count,
+                   " elements");
     tenon::require(reinterpret_cast<uintptr_t>(data) % alignment == 0, "from_blob: elements of ", meta.dtype,
                    " must lie at multiples of ", alignment, " bytes");
     std::shared_ptr<const void> owner;

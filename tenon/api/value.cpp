@@ -59,7 +59,8 @@ const Value& Value::operator[](size_t index) const {
 }
 
 const Value& Value::operator[](const std::string& key) const {
-  if (kind_ != Kind::dictionary) fail_call("[", tenon::quoted(key, 60), "]: expected a dictionary, got ", describe(*this));
+  if (kind_ != Kind::dictionary)
+    fail_call("[", tenon::quoted(key, 60), "]: expected a dictionary, got ", describe(*this));
   auto found = std::find(keys_.begin(), keys_.end(), key);
   if (found == keys_.end())
     fail_call("there is no key ", tenon::quoted(key, 60), "; the keys are ", tenon::join(keys_, ", "));

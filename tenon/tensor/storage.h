@@ -14,7 +14,8 @@ class Storage {
  public:
   explicit Storage(size_t bytes);  // uninitialized, 64-byte aligned
   Storage(std::span<const std::byte> borrowed, std::shared_ptr<const void> owner);
-  static std::shared_ptr<Storage> lent(std::span<std::byte> bytes, std::shared_ptr<const void> owner);  // written in place
+  static std::shared_ptr<Storage> lent(std::span<std::byte> bytes,
+                                       std::shared_ptr<const void> owner);  // written in place
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
+#include <tenon/tenon.h>
 #include <unistd.h>
 
 #include <filesystem>
-#include <tenon/tenon.h>
 
 namespace {
 
@@ -17,7 +17,10 @@ class Arrays : public testing::TestWithParam<const char*> {};
 TEST_P(Arrays, TensorsThatAreWrittenAreReadBack) {
   std::string path = temporary(GetParam());
   float memory[6] = {1, 2, 3, 4, 5, 6};
-  tenon::save_tensors({{"rows", tenon::tensor({{1, 2}, {3, 4}})}, {"turned", tenon::from_blob(memory, {3, 2}, {1, 3}, tenon::f32)}, {"flag", tenon::scalar(true)}}, path);
+  tenon::save_tensors({{"rows", tenon::tensor({{1, 2}, {3, 4}})},
+                       {"turned", tenon::from_blob(memory, {3, 2}, {1, 3}, tenon::f32)},
+                       {"flag", tenon::scalar(true)}},
+                      path);
   std::map<std::string, Tensor> back = tenon::load_tensors(path);
   std::filesystem::remove(path);
   ASSERT_EQ(back.size(), 3u);
@@ -41,7 +44,8 @@ TEST(ArrayFiles, OnlySafetensorsKeepsBfloat) {
 TEST(ArrayFiles, RecordedInputsGiveTheRecordedResults) {
   std::string data = std::string(TENON_TEST_DATA) + "/pt2/";
   tenon::Module model = tenon::load(data + "torch-2.15/a_mlp.pt2");
-  auto inputs = tenon::load_tensors(data + "reference/a_mlp.in.npz"), outputs = tenon::load_tensors(data + "reference/a_mlp.out.npz");
+  auto inputs = tenon::load_tensors(data + "reference/a_mlp.in.npz"),
+       outputs = tenon::load_tensors(data + "reference/a_mlp.out.npz");
   Tensor y = model(inputs.begin()->second), expected = outputs.begin()->second;
   ASSERT_EQ(y.numel(), expected.numel());
   for (size_t i = 0; i < y.span<float>().size(); ++i) EXPECT_NEAR(y.span<float>()[i], expected.span<float>()[i], 1e-5f);

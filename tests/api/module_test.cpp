@@ -1,11 +1,11 @@
 #include <gtest/gtest.h>
+#include <tenon/tenon.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <thread>
-#include <tenon/tenon.h>
 
 namespace {
 
@@ -65,7 +65,8 @@ TEST(Module, WritesTheInputsThatTheProgramWrites) {
 
 TEST(Module, TakesAndGivesTreesOfValues) {
   Module model = tenon::load(file("j_nested_inputs"));
-  auto pairs = std::tuple(tenon::tensor({1.0f, 2.0f}), std::vector{tenon::tensor({10.0f, 20.0f}), tenon::tensor({1.0f, 2.0f, 3.0f})});
+  auto pairs = std::tuple(tenon::tensor({1.0f, 2.0f}),
+                          std::vector{tenon::tensor({10.0f, 20.0f}), tenon::tensor({1.0f, 2.0f, 3.0f})});
   std::map<std::string, Value> table{{"y", std::vector{tenon::tensor({1.0f, 1.0f})}}, {"x", tenon::tensor({7.0f})}};
   Value out = model(pairs, table, {{"offset", tenon::tensor({5.0f, 6.0f})}, {"scale", tenon::scalar(2.0f)}});
   EXPECT_EQ(out["sum"].as<Tensor>().vector<float>(), (std::vector<float>{11, 22}));
@@ -75,15 +76,25 @@ TEST(Module, TakesAndGivesTreesOfValues) {
   EXPECT_TRUE(out["flag"].as<bool>());
   EXPECT_EQ(out["offset"].as<Tensor>().vector<float>(), (std::vector<float>{4, 5}));
 
-  auto wrong = std::tuple(tenon::tensor({1.0f, 2.0f}), std::vector{tenon::tensor({10.0f, 20.0f}), tenon::tensor({1.0f})});
-  EXPECT_EQ(failure_of([&] { model(wrong, table, {{"offset", 1}, {"scale", 2}}); }).message,
+  auto wrong =
+      std::tuple(tenon::tensor({1.0f, 2.0f}), std::vector{tenon::tensor({10.0f, 20.0f}), tenon::tensor({1.0f})});
+  EXPECT_EQ(failure_of([&] {
+              model(wrong, table, {{"offset", 1}, {"scale", 2}});
+            }).message,
             "inputs[\"pairs\"][1][1]: expected f32[3], got f32[1]");
-  EXPECT_EQ(failure_of([&] { model(pairs, std::map<std::string, int>{{"x", 1}}); }).message,
+  EXPECT_EQ(failure_of([&] {
+              model(pairs, std::map<std::string, int>{{"x", 1}});
+            }).message,
             "inputs[\"table\"]: expected a dictionary with the keys x, y, and 'y' is missing");
-  EXPECT_EQ(failure_of([&] { model(pairs, table, {{"scale", tenon::scalar(1.0f)}}); }).message,
+  EXPECT_EQ(failure_of([&] {
+              model(pairs, table, {{"scale", tenon::scalar(1.0f)}});
+            }).message,
             "inputs[\"offset\"] is missing; give it by position or as a keyword (pairs, table, scale, offset)");
-  EXPECT_EQ(failure_of([&] { model(pairs, table, {{"shift", 1}, {"offset", tenon::tensor({1.0f, 1.0f})}, {"scale", tenon::scalar(1.0f)}}); }).message,
-            "the program takes no argument 'shift' (pairs, table, scale, offset)");
+  EXPECT_EQ(
+      failure_of([&] {
+        model(pairs, table, {{"shift", 1}, {"offset", tenon::tensor({1.0f, 1.0f})}, {"scale", tenon::scalar(1.0f)}});
+      }).message,
+      "the program takes no argument 'shift' (pairs, table, scale, offset)");
   EXPECT_EQ(failure_of([&] { model(std::vector<int>{1}, table); }).message,
             "inputs[\"pairs\"]: expected a sequence of 2, got a sequence of 1");
 }
@@ -93,7 +104,10 @@ TEST(Module, TakesKeywordsInAnyOrderAndPositionsByName) {
   Tensor x = tenon::full({5, 6}, 0.25);
   Tensor by_position = model(x), by_name = model({{"input", x}});
   EXPECT_EQ(by_position.vector<float>(), by_name.vector<float>());
-  EXPECT_EQ(failure_of([&] { model(x, {{"input", x}}); }).message, "inputs[\"input\"] is given twice, by position and by keyword");
+  EXPECT_EQ(failure_of([&] {
+              model(x, {{"input", x}});
+            }).message,
+            "inputs[\"input\"] is given twice, by position and by keyword");
 }
 
 TEST(Module, ACallThatDoesNotFitIsAnErrorOfTheCall) {
@@ -101,7 +115,8 @@ TEST(Module, ACallThatDoesNotFitIsAnErrorOfTheCall) {
   Failure dtype = failure_of([&] { model(tenon::zeros({5, 6}, tenon::f64)); });
   EXPECT_EQ(dtype.kind, ErrorKind::call);
   EXPECT_EQ(dtype.message, "inputs[\"input\"]: expected f32[5, 6], got f64[5, 6]");
-  EXPECT_EQ(failure_of([&] { model(); }).message, "inputs[\"input\"] is missing; give it by position or as a keyword (input)");
+  EXPECT_EQ(failure_of([&] { model(); }).message,
+            "inputs[\"input\"] is missing; give it by position or as a keyword (input)");
   EXPECT_EQ(failure_of([&] { model(1, 2); }).message, "expected 1 positional arguments (input), got 2");
   EXPECT_EQ(failure_of([&] { model(nullptr); }).message, "inputs[\"input\"]: expected f32[5, 6], got None");
 }
@@ -112,7 +127,8 @@ TEST(Module, AFileThatIsNoProgramIsAnErrorOfTheFile) {
   std::ofstream(path) << "not a program";
   EXPECT_EQ(failure_of([&] { tenon::load(path); }).kind, ErrorKind::file);
   std::filesystem::remove(path);
-  EXPECT_EQ(failure_of([&] { tenon::save(tenon::load_program(file("a_mlp")), "/no/such/folder/x.pt2"); }).kind, ErrorKind::file);
+  EXPECT_EQ(failure_of([&] { tenon::save(tenon::load_program(file("a_mlp")), "/no/such/folder/x.pt2"); }).kind,
+            ErrorKind::file);
 }
 
 TEST(Module, IsDifferentiatedSavedAndLoadedAgain) {

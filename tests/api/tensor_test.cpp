@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
+#include <tenon/tenon.h>
 
 #include <limits>
 #include <numeric>
 #include <sstream>
-#include <tenon/tenon.h>
 
 namespace {
 

@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-
 #include <tenon/tenon.h>
 
 namespace {
@@ -20,7 +19,8 @@ std::string error_of(const auto& f) {
 }
 
 TEST(Value, HoldsWhatCppValuesHold) {
-  Value v = std::tuple(tenon::scalar(1.0f), std::vector<int>{1, 2}, std::map<std::string, double>{{"a", 0.5}}, nullptr, "text");
+  Value v = std::tuple(tenon::scalar(1.0f), std::vector<int>{1, 2}, std::map<std::string, double>{{"a", 0.5}}, nullptr,
+                       "text");
   EXPECT_EQ(v.size(), 5u);
   EXPECT_EQ(v[1][1].as<int>(), 2);
   EXPECT_EQ(v[2]["a"].as<double>(), 0.5);
@@ -44,7 +44,8 @@ TEST(Value, ComesBackAsTuplesMapsAndStructs) {
 
 TEST(Value, AWrongKindNamesItsPath) {
   Value v = std::tuple(tenon::zeros({2, 3}), std::vector<std::string>{"a", "b"});
-  EXPECT_EQ(error_of([&] { v.as<Tensor, std::vector<int>>(); }), "result[1][0]: expected an integer, got the string 'a'");
+  EXPECT_EQ(error_of([&] { v.as<Tensor, std::vector<int>>(); }),
+            "result[1][0]: expected an integer, got the string 'a'");
   EXPECT_EQ(error_of([&] { Tensor t = v; }), "result: expected a tensor, got a sequence of 2");
   EXPECT_EQ(error_of([&] { v.as<Tensor, Tensor, Tensor>(); }), "result: expected a sequence of 3, got a sequence of 2");
   EXPECT_EQ(error_of([&] { v[0].as<double>(); }), "result: expected a number, got f32[2, 3]");

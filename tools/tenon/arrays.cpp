@@ -195,7 +195,9 @@ Array number_array(const char* dtype, const void* value, size_t size) {
 
 Array to_array(const std::string& key, const Tensor& given, const ArrayOptions& options) {
   DType dtype = given.dtype();
-  Tensor dense = dtype == DType::bf16 && !options.bfloat ? to_float(given) : is_contiguous(given.meta()) ? given : contiguous_copy(given);
+  Tensor dense = dtype == DType::bf16 && !options.bfloat ? to_float(given)
+                 : is_contiguous(given.meta())           ? given
+                                                         : contiguous_copy(given);
   require(item_size(dtype) > 1 || dtype == DType::boolean || dtype == DType::u8 || dtype == DType::i8, key, ": dtype ",
           dtype, " cannot be written to an .npz file: NumPy has no such dtype");
   auto owner = std::make_shared<Tensor>(dense);

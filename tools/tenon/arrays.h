@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "tenon/pipeline.h"
 #include "tenon/io/npy.h"
+#include "tenon/pipeline.h"
 
 namespace tenon::tool {
 

@@ -46,7 +46,8 @@ int run_file(const RunRequest& request) {
     });
   }
   if (request.outputs.empty()) print_results(results);
-  else if (request.outputs.ends_with(".safetensors")) save_safetensors(request.outputs, to_arrays(results, {.bfloat = true}));
+  else if (request.outputs.ends_with(".safetensors"))
+    save_safetensors(request.outputs, to_arrays(results, {.bfloat = true}));
   else save_npz(request.outputs, to_arrays(results));
   return ok;
 }
