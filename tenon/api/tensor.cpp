@@ -6,6 +6,7 @@
 #include "tenon/api/access.h"
 #include "tenon/interp/eager.h"
 #include "tenon/ops/conversion.h"
+#include "tenon/tensor/lent.h"
 
 namespace tenon::v0 {
 
@@ -174,9 +175,7 @@ Tensor from_blob(void* data, std::vector<int64_t> sizes, std::vector<int64_t> st
                    " elements");
     tenon::require(reinterpret_cast<uintptr_t>(data) % alignment == 0, "from_blob: elements of ", meta.dtype,
                    " must lie at multiples of ", alignment, " bytes");
-    std::shared_ptr<const void> owner;
-    if (deleter) owner = std::shared_ptr<void>(data, std::move(deleter));
-    auto storage = tenon::Storage::lent({static_cast<std::byte*>(data), bytes}, std::move(owner));
+    auto storage = tenon::lent_storage({static_cast<std::byte*>(data), bytes}, std::move(deleter));
     return Access::wrap(tenon::Tensor(std::move(meta), std::move(storage)));
   });
 }

@@ -9,13 +9,10 @@ namespace tenon {
 
 /// Bytes owned by us, or borrowed from something that `owner` keeps alive (a mapped file). Borrowed bytes are copied
 /// when first written; every tensor over this storage sees the copy, because they hold the storage and not its address.
-/// Lent bytes are somebody else's too, but writes go to them.
 class Storage {
  public:
   explicit Storage(size_t bytes);  // uninitialized, 64-byte aligned
   Storage(std::span<const std::byte> borrowed, std::shared_ptr<const void> owner);
-  static std::shared_ptr<Storage> lent(std::span<std::byte> bytes,
-                                       std::shared_ptr<const void> owner);  // written in place
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
@@ -32,7 +29,6 @@ class Storage {
   uint64_t version_ = 0;
   std::shared_ptr<const void> owner_;  // shared: many storages lie in one mapped file
   bool owned_ = true;
-  bool lent_ = false;
 };
 
 }  // namespace tenon
