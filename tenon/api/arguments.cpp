@@ -118,10 +118,9 @@ class Flattening {
       for (const std::string& key : value.keys())
         if (std::find(keys.begin(), keys.end(), key) == keys.end())
           fail_call(expected(), ", got also ", quoted(key, 60));
-      for (size_t i = 0; i < keys.size(); ++i) {
-        if (!value.contains(keys[i])) fail_call(expected(), ", and ", quoted(keys[i], 60), " is missing");
-        add(tree.children[i], value[keys[i]], at_key(path, keys[i]));
-      }
+      for (const std::string& key : keys)
+        if (!value.contains(key)) fail_call(expected(), ", and ", quoted(key, 60), " is missing");
+      for (size_t i = 0; i < keys.size(); ++i) add(tree.children[i], value[keys[i]], at_key(path, keys[i]));
       return;
     }
     if (value.kind() != Value::Kind::sequence || value.size() != tree.children.size())
