@@ -1,6 +1,7 @@
 # Thin over CMake and Ninja. What the targets need on a fresh Debian machine, scripts/setup installs.
 #   make          an optimised build under build/; the command line is build/bin/tenon
 #   make demo     shows, runs and differentiates a network of handwritten digits
+#   make install  libtenon, its headers and the command line under PREFIX (/usr/local), below DESTDIR where that is given
 #   make test     everything: C++ tests, also under sanitizers, fuzzing, command lines, real PyTorch in both directions
 #   make test-long  the whole sweep under sanitizers, races between threads, valgrind, repetitions
 #   make quick    the C++ tests alone
@@ -8,7 +9,7 @@
 #   make fuzz     fuzzes every target for MINUTES (default 1) minutes
 #   make bench    build time, opening, eager calls and a resnet18, with PyTorch beside us
 #   make format   formats the C++ sources; format-check only looks
-.PHONY: all demo test test-long quick record fuzz bench format format-check clean configure
+.PHONY: all install demo test test-long quick record fuzz bench format format-check clean configure
 .DEFAULT_GOAL := all
 
 all: configure
@@ -18,6 +19,11 @@ configure: build/build.ninja
 build/build.ninja:
 	@scripts/setup system
 	@cmake -S . -B build -G Ninja
+
+PREFIX ?= /usr/local
+install: configure
+	@ninja -C build tenon tenon_static tenon_shared
+	@DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX)
 
 demo: configure
 	@ninja -C build tenon

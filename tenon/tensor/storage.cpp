@@ -4,6 +4,7 @@
 #include <new>
 
 #include "tenon/base/error.h"
+#include "tenon/tensor/lent.h"
 
 namespace tenon {
 namespace {
@@ -12,6 +13,14 @@ std::byte* allocate(size_t bytes) {
   require(bytes < size_t{1} << 47, "a tensor of ", bytes, " bytes is more than any memory holds");
   return static_cast<std::byte*>(::operator new(bytes ? bytes : 1, alignment));
 }
+
+// The deleter of an owner that lets us write: how a storage knows lent bytes from borrowed ones.
+struct Lender {
+  std::function<void(void*)> release;
+  void operator()(void* data) const {
+    if (release) release(data);
+  }
+};
 }  // namespace
 
 Storage::Storage(size_t bytes) : data_(allocate(bytes)), size_(bytes) {}
@@ -24,7 +33,7 @@ Storage::~Storage() {
 }
 
 std::byte* Storage::mutable_data() {
-  if (!owned_) {
+  if (!owned_ && !std::get_deleter<Lender>(owner_)) {
     std::byte* copy = allocate(size_);
     if (size_) std::memcpy(copy, data_, size_);
     data_ = copy;
@@ -32,6 +41,11 @@ std::byte* Storage::mutable_data() {
     owner_.reset();
   }
   return data_;
+}
+
+std::shared_ptr<Storage> lent_storage(std::span<std::byte> bytes, std::function<void(void*)> release) {
+  std::shared_ptr<const void> owner(static_cast<void*>(bytes.data()), Lender{std::move(release)});
+  return std::make_shared<Storage>(std::span<const std::byte>(bytes), std::move(owner));
 }
 
 }  // namespace tenon

@@ -1,5 +1,8 @@
 """tenon run: which key is which input, and what comes out."""
 
+import json
+import struct
+
 import numpy
 
 from command import DIGITS, FILES, REFERENCE, CommandTest, reference
@@ -24,6 +27,21 @@ class Inputs(CommandTest):
         numpy.save(single, array)
         for path in (deflated, single):
             numpy.testing.assert_allclose(self.results(FILES / "a_mlp.pt2", "--inputs", path)["output_0"], expected, rtol=1e-6, atol=1e-7)
+
+    def test_safetensors_in_and_out(self):
+        (name, array), = reference("a_mlp.in.npz").items()
+        given, results = self.scratch / "in.safetensors", self.scratch / "out.safetensors"
+        header = json.dumps({name: {"dtype": "F32", "shape": array.shape, "data_offsets": [0, array.nbytes]}}).encode()
+        given.write_bytes(struct.pack("<Q", len(header)) + header + array.tobytes())
+        self.good("run", FILES / "a_mlp.pt2", "--inputs", given, "--outputs", results)
+        written = results.read_bytes()
+        length, = struct.unpack("<Q", written[:8])
+        entry = json.loads(written[8:8 + length])["output_0"]
+        begin, end = entry["data_offsets"]
+        expected = reference("a_mlp.out.npz")["output_0"]
+        self.assertEqual((entry["dtype"], tuple(entry["shape"])), ("F32", expected.shape))
+        output = numpy.frombuffer(written[8 + length + begin:8 + length + end], numpy.float32).reshape(expected.shape)
+        numpy.testing.assert_allclose(output, expected, rtol=1e-4, atol=1e-5)
 
     def test_an_unknown_key_lists_the_inputs(self):
         (name, array), = reference("a_mlp.in.npz").items()

@@ -185,9 +185,11 @@ Array number_array(const char* dtype, const void* value, size_t size) {
   return {.dtype = dtype, .sizes = {}, .strides = {}, .bytes = *bytes, .owner = bytes};
 }
 
-Array to_array(const std::string& key, const Tensor& given) {
+Array to_array(const std::string& key, const Tensor& given, const ArrayOptions& options) {
   DType dtype = given.dtype();
-  Tensor dense = dtype == DType::bf16 ? to_float(given) : is_contiguous(given.meta()) ? given : contiguous_copy(given);
+  Tensor dense = dtype == DType::bf16 && !options.bfloat ? to_float(given)
+                 : is_contiguous(given.meta())           ? given
+                                                         : contiguous_copy(given);
   require(item_size(dtype) > 1 || dtype == DType::boolean || dtype == DType::u8 || dtype == DType::i8, key, ": dtype ",
           dtype, " cannot be written to an .npz file: NumPy has no such dtype");
   auto owner = std::make_shared<Tensor>(dense);
@@ -246,11 +248,11 @@ std::vector<NamedResult> named_results(const RunResult& result) {
   return out;
 }
 
-std::vector<NamedArray> to_arrays(const std::vector<NamedResult>& results) {
+std::vector<NamedArray> to_arrays(const std::vector<NamedResult>& results, const ArrayOptions& options) {
   std::vector<NamedArray> out;
   for (const auto& [key, value] : results) {
     if (auto* t = value.get<Tensor>()) {
-      if (*t) out.push_back({key, to_array(key, *t)});
+      if (*t) out.push_back({key, to_array(key, *t, options)});
     } else if (auto* b = value.get<bool>()) {
       out.push_back({key, number_array("bool", b, 1)});
     } else if (auto* i = value.get<SymInt>()) {

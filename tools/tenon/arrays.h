@@ -20,8 +20,11 @@ struct NamedResult {
   CallArg value;
 };
 std::vector<NamedResult> named_results(const RunResult& result);
-/// None and strings have no array; bfloat16 becomes float32.
-std::vector<NamedArray> to_arrays(const std::vector<NamedResult>& results);
+struct ArrayOptions {
+  bool bfloat = false;  // the file has bfloat16; otherwise it becomes float32
+};
+/// None and strings have no array.
+std::vector<NamedArray> to_arrays(const std::vector<NamedResult>& results, const ArrayOptions& options = {});
 /// "f32[2, 3]  [0.5, 1, 2, ...]", or the number, string or None it is.
 std::string summary(const CallArg& value);
 

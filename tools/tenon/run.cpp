@@ -1,4 +1,5 @@
 #include "tenon/interp/eager.h"
+#include "tenon/io/safetensors.h"
 #include "tools/tenon/arrays.h"
 #include "tools/tenon/files.h"
 #include "tools/tenon/progress.h"
@@ -8,7 +9,7 @@ namespace tenon::tool {
 namespace {
 
 std::vector<CallArg> arguments(const ExportedProgram& program, const RunRequest& request) {
-  if (!request.inputs.empty()) return arguments_from(program, load_arrays(request.inputs), request.inputs);
+  if (!request.inputs.empty()) return arguments_from(program, load_any_arrays(request.inputs), request.inputs);
   auto samples = about(request.file, [&] { return program.samples ? program.samples() : std::nullopt; });
   require(samples.has_value(), request.file, ": the file stores no sample inputs; give them with --inputs FILE.npz");
   return std::move(samples->leaves);
@@ -48,6 +49,8 @@ int run_file(const RunRequest& request) {
     });
   }
   if (request.outputs.empty()) print_results(results);
+  else if (request.outputs.ends_with(".safetensors"))
+    save_safetensors(request.outputs, to_arrays(results, {.bfloat = true}));
   else save_npz(request.outputs, to_arrays(results));
   return ok;
 }

@@ -1,0 +1,44 @@
+# One libtenon, static and shared, made of the objects of every folder, and how users find it.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+find_package(Threads REQUIRED)
+get_property(tenon_parts GLOBAL PROPERTY TENON_PARTS)
+list(TRANSFORM tenon_parts REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE tenon_objects)
+
+function(tenon_library target kind)
+  add_library(${target} ${kind} ${tenon_objects})
+  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME tenon
+    ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+  target_include_directories(${target} INTERFACE
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_compile_features(${target} INTERFACE cxx_std_20)
+  target_link_libraries(${target} PRIVATE Threads::Threads ZLIB::ZLIB)
+  add_library(Tenon::${target} ALIAS ${target})
+endfunction()
+
+find_package(ZLIB REQUIRED)
+tenon_library(tenon_static STATIC)
+tenon_library(tenon_shared SHARED)
+set_target_properties(tenon_shared PROPERTIES EXPORT_NAME tenon VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+  LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exported.map)
+target_link_options(tenon_shared PRIVATE LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exported.map)
+if(TENON_SANITIZE OR TENON_FUZZ)
+  target_link_options(tenon_shared PRIVATE -fsanitize=address,undefined)
+endif()
+add_library(Tenon::tenon ALIAS tenon_shared)
+
+set(tenon_package ${CMAKE_INSTALL_LIBDIR}/cmake/Tenon)
+install(TARGETS tenon_static tenon_shared EXPORT Tenon COMPONENT library)
+install(TARGETS tenon COMPONENT tool)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/tenon ${PROJECT_BINARY_DIR}/include/tenon DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  COMPONENT library FILES_MATCHING PATTERN "*.h")
+install(EXPORT Tenon NAMESPACE Tenon:: FILE TenonTargets.cmake DESTINATION ${tenon_package} COMPONENT library)
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/TenonConfig.cmake.in ${PROJECT_BINARY_DIR}/TenonConfig.cmake
+  INSTALL_DESTINATION ${tenon_package})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/TenonConfigVersion.cmake COMPATIBILITY SameMajorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/TenonConfig.cmake ${PROJECT_BINARY_DIR}/TenonConfigVersion.cmake DESTINATION ${tenon_package}
+  COMPONENT library)
+file(RELATIVE_PATH TENON_PREFIX_FROM_PC /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+configure_file(${PROJECT_SOURCE_DIR}/cmake/tenon.pc.in ${PROJECT_BINARY_DIR}/tenon.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/tenon.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)

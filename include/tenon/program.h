@@ -1,0 +1,56 @@
+// Programs as torch.export writes them: read, written, differentiated, shown.
+#pragma once
+#include <tenon/error.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tenon::TENON_INLINE v0 {
+namespace detail {
+struct ProgramBody;
+struct Access;
+}  // namespace detail
+
+/// A program that nothing changes any more: copies share it, and threads may use it at once.
+class TENON_PUBLIC ExportedProgram {
+ public:
+  std::vector<std::string> input_names() const;  // of the flattened arguments
+  std::vector<std::string> parameter_names() const;
+  std::vector<std::string> buffer_names() const;
+  std::string torch_version() const;                   // of the PyTorch that exported it
+  std::vector<std::string> missing_operators() const;  // those that Tenon cannot run
+
+ private:
+  friend struct detail::Access;
+  std::shared_ptr<const detail::ProgramBody> body_;  // shared: by copies and by modules over it
+};
+
+/// Reads and verifies a .pt2 file. Weights stay in the mapped file until they are used.
+TENON_PUBLIC ExportedProgram load_program(const std::string& path);
+
+struct SaveOptions {
+  std::function<void(const std::string& warning)> log;  // told what could not be written, as unreadable sample inputs
+};
+/// Writes a file that torch.export.load reads; it appears whole or not at all.
+TENON_PUBLIC void save(const ExportedProgram& program, const std::string& path, const SaveOptions& options = {});
+
+struct DifferentiateOptions {
+  std::size_t of = 0;              // which user output; where it is no scalar, its cotangent becomes a further input
+  std::string wrt = "parameters";  // parameters, inputs, all, or names separated by commas
+};
+/// Forward and backward in one program, which can be run and saved.
+TENON_PUBLIC ExportedProgram differentiate(const ExportedProgram& program, const DifferentiateOptions& options = {});
+
+struct ShowOptions {
+  std::string after = "read";  // read, normalized, functional, joint, partition, loops
+  std::size_t of = 0;          // joint, partition
+  std::string wrt = "parameters";
+};
+/// The program after a stage, as text.
+TENON_PUBLIC std::string show(const ExportedProgram& program, const ShowOptions& options = {});
+
+}  // namespace tenon::TENON_INLINEv0

@@ -1,0 +1,201 @@
+// Tensors: handles to elements in memory of our own or of yours.
+#pragma once
+#include <tenon/error.h>
+
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <iosfwd>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace tenon::TENON_INLINE v0 {
+enum class DType : std::uint8_t {
+  boolean,
+  u8,
+  i8,
+  i16,
+  i32,
+  i64,
+  u16,
+  u32,
+  u64,
+  f16,
+  bf16,
+  f32,
+  f64,
+  c32,
+  c64,
+  c128,
+  f8_e4m3fn,
+  f8_e5m2,
+  f8_e4m3fnuz,
+  f8_e5m2fnuz,
+  f8_e8m0fnu
+};
+inline constexpr DType boolean = DType::boolean, u8 = DType::u8, i8 = DType::i8, i16 = DType::i16, i32 = DType::i32,
+                       i64 = DType::i64, u16 = DType::u16, u32 = DType::u32, u64 = DType::u64, f16 = DType::f16,
+                       bf16 = DType::bf16, f32 = DType::f32, f64 = DType::f64, c64 = DType::c64, c128 = DType::c128;
+
+namespace detail {
+template <class T>
+struct ElementOf;  // no other type can be an element
+#define TENON_ELEMENT(type, name)               \
+  template <>                                   \
+  struct ElementOf<type> {                      \
+    static constexpr DType dtype = DType::name; \
+  }
+TENON_ELEMENT(bool, boolean);
+TENON_ELEMENT(std::uint8_t, u8);
+TENON_ELEMENT(std::int8_t, i8);
+TENON_ELEMENT(std::int16_t, i16);
+TENON_ELEMENT(std::int32_t, i32);
+TENON_ELEMENT(std::int64_t, i64);
+TENON_ELEMENT(long long, i64);
+TENON_ELEMENT(std::uint16_t, u16);
+TENON_ELEMENT(std::uint32_t, u32);
+TENON_ELEMENT(std::uint64_t, u64);
+TENON_ELEMENT(float, f32);
+TENON_ELEMENT(double, f64);
+TENON_ELEMENT(std::complex<float>, c64);
+TENON_ELEMENT(std::complex<double>, c128);
+#undef TENON_ELEMENT
+struct TensorBody;
+struct Access;
+}  // namespace detail
+
+template <class T>
+concept Element = requires {
+  detail::ElementOf<T>::dtype;
+};
+
+/// A handle: copies share the elements, as in PyTorch. Reading one tensor from many threads is safe; writing it is
+/// not.
+class TENON_PUBLIC Tensor {
+ public:
+  Tensor() noexcept = default;  // none
+
+  bool defined() const noexcept { return body_ != nullptr; }
+  explicit operator bool() const noexcept { return defined(); }
+  DType dtype() const;
+  std::int64_t dim() const;
+  std::int64_t size(std::int64_t dim) const;  // negative: from the end
+  std::span<const std::int64_t> sizes() const;
+  std::span<const std::int64_t> strides() const;  // in elements
+  std::int64_t numel() const;
+  std::size_t item_size() const;  // in bytes
+  bool is_contiguous() const;
+
+  /// The address of the first element. T must be the dtype's type; the bits of f16 and bf16 are std::uint16_t.
+  template <Element T>
+  const T* data() const {
+    return static_cast<const T*>(checked_data(detail::ElementOf<T>::dtype, false));
+  }
+  template <Element T>
+  T* mutable_data() {
+    return static_cast<T*>(checked_mutable_data(detail::ElementOf<T>::dtype, false));
+  }
+  const void* raw_data() const;
+  /// All elements in order; the tensor must be contiguous.
+  template <Element T>
+  std::span<const T> span() const {
+    return {static_cast<const T*>(checked_data(detail::ElementOf<T>::dtype, true)), static_cast<std::size_t>(numel())};
+  }
+  template <Element T>
+  std::span<T> mutable_span() {
+    return {static_cast<T*>(checked_mutable_data(detail::ElementOf<T>::dtype, true)),
+            static_cast<std::size_t>(numel())};
+  }
+  /// A copy of the elements in order, whatever the strides.
+  template <Element T>
+  std::vector<T> vector() const {
+    Tensor dense = contiguous();
+    const T* first = dense.data<T>();
+    return std::vector<T>(first, first + numel());
+  }
+  /// The number of a tensor with one element, converted as static_cast does.
+  template <class T>
+  requires std::is_arithmetic_v<T> T item()
+  const {
+    if constexpr (std::is_same_v<T, bool>) return item_integer() != 0;
+    else if constexpr (std::is_integral_v<T>) return static_cast<T>(item_integer());
+    else return static_cast<T>(item_real());
+  }
+
+  Tensor contiguous() const;  // itself where it already is
+  Tensor clone() const;       // contiguous elements of its own
+  Tensor to(DType dtype) const;
+
+ private:
+  friend struct detail::Access;
+  const void* checked_data(DType wanted, bool contiguous) const;
+  void* checked_mutable_data(DType wanted, bool contiguous);
+  std::int64_t item_integer() const;
+  double item_real() const;
+  std::shared_ptr<detail::TensorBody> body_;  // shared: handles of one tensor
+};
+
+/// A tensor over memory of yours, without copying: row-major, or with strides in elements. Programs that write the
+/// tensor write that memory. The deleter is called when the last tensor over it is gone; without one the memory must
+/// outlive them.
+TENON_PUBLIC Tensor from_blob(void* data, std::vector<std::int64_t> sizes, DType dtype,
+                              std::function<void(void*)> deleter = {});
+TENON_PUBLIC Tensor from_blob(void* data, std::vector<std::int64_t> sizes, std::vector<std::int64_t> strides,
+                              DType dtype, std::function<void(void*)> deleter = {});
+TENON_PUBLIC Tensor empty(std::vector<std::int64_t> sizes, DType dtype = f32);  // contents undefined
+TENON_PUBLIC Tensor zeros(std::vector<std::int64_t> sizes, DType dtype = f32);
+TENON_PUBLIC Tensor full(std::vector<std::int64_t> sizes, double value, DType dtype = f32);
+
+namespace detail {
+TENON_PUBLIC Tensor copied(const void* data, std::size_t count, std::vector<std::int64_t> sizes, DType dtype);
+[[noreturn]] TENON_PUBLIC void fail_ragged(std::size_t row, std::size_t expected, std::size_t got);
+}  // namespace detail
+
+/// A copy of the values, with one dimension, or with the sizes given.
+template <Element T>
+Tensor tensor(std::span<const T> values, std::vector<std::int64_t> sizes) {
+  return detail::copied(values.data(), values.size(), std::move(sizes), detail::ElementOf<T>::dtype);
+}
+template <Element T>
+Tensor tensor(const std::vector<T>& values, std::vector<std::int64_t> sizes) {
+  if constexpr (std::is_same_v<T, bool>) {
+    std::vector<std::uint8_t> bytes(values.begin(), values.end());
+    return detail::copied(bytes.data(), bytes.size(), std::move(sizes), DType::boolean);
+  } else {
+    return tensor(std::span<const T>(values), std::move(sizes));
+  }
+}
+template <Element T>
+Tensor tensor(const std::vector<T>& values) {
+  return tensor(values, {static_cast<std::int64_t>(values.size())});
+}
+template <Element T>
+Tensor tensor(std::initializer_list<T> values) {
+  return tensor(std::span<const T>(values.begin(), values.size()), {static_cast<std::int64_t>(values.size())});
+}
+template <Element T>
+Tensor tensor(std::initializer_list<std::initializer_list<T>> rows) {
+  std::vector<T> values;
+  std::size_t columns = rows.size() == 0 ? 0 : rows.begin()->size(), number = 0;
+  for (const auto& row : rows) {
+    if (row.size() != columns) detail::fail_ragged(number, columns, row.size());
+    values.insert(values.end(), row.begin(), row.end());
+    ++number;
+  }
+  return tensor(values, {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(columns)});
+}
+template <Element T>
+Tensor scalar(T value) {
+  return tensor(std::span<const T>(&value, 1), {});
+}
+
+/// As print() shows it in PyTorch: tensor([1., 2.]).
+TENON_PUBLIC std::string to_string(const Tensor& tensor);
+TENON_PUBLIC std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+
+}  // namespace tenon::TENON_INLINEv0

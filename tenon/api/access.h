@@ -1,0 +1,61 @@
+// What the public handles hold, and how the library gets at it. In the files of this folder the public types are those
+// of tenon::v0, and the compiler's own are written out: tenon::Tensor.
+#pragma once
+#include <tenon/module.h>
+
+#include <new>
+
+#include "tenon/export/exported_program.h"
+
+namespace tenon::v0::detail {
+
+struct TensorBody {
+  tenon::Tensor tensor;
+  std::vector<int64_t> sizes, strides;
+};
+
+struct ProgramBody {
+  tenon::ExportedProgram program;
+};
+
+struct Access {
+  static Tensor wrap(tenon::Tensor tensor);
+  static const tenon::Tensor& unwrap(const Tensor& tensor, const char* what = "a tensor");
+  static TensorBody& body(const Tensor& tensor) { return *tensor.body_; }
+  static ExportedProgram wrap(tenon::ExportedProgram program);
+  static const tenon::ExportedProgram& unwrap(const ExportedProgram& program);
+  static tenon::ExportedProgram with_state(const Module& module);
+  static int64_t integer(const Value& value) { return value.integer_; }
+  static double real(const Value& value) { return value.real_; }
+  static const Tensor& tensor(const Value& value) { return value.tensor_; }
+  static const std::string& text(const Value& value) { return value.text_; }
+};
+
+/// Runs f; whatever it throws leaves as an Error of the interface. `fault` says what is wrong when the user is.
+template <class F>
+auto guarded(ErrorKind fault, F&& f) {
+  try {
+    return f();
+  } catch (const Error&) { throw; } catch (const tenon::Unsupported& e) {
+    throw Error(ErrorKind::unsupported, e.what());
+  } catch (const tenon::Error& e) { throw Error(fault, e.what()); } catch (const tenon::InternalError& e) {
+    throw Error(ErrorKind::internal, e.what());
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorKind::call, "there is not enough memory for this; use smaller inputs or a larger machine");
+  } catch (const std::exception& e) {
+    throw Error(ErrorKind::internal, tenon::text("internal error: ", e.what(), "; please report it"));
+  }
+}
+
+inline std::string comma_separated(std::span<const int64_t> numbers) {
+  std::vector<std::string> out;
+  for (int64_t number : numbers) out.push_back(std::to_string(number));
+  return tenon::join(out, ", ");
+}
+
+template <class... Parts>
+[[noreturn]] void fail_call(const Parts&... parts) {
+  throw Error(ErrorKind::call, tenon::text(parts...));
+}
+
+}  // namespace tenon::v0::detail

@@ -1,0 +1,112 @@
+#include <tenon/value.h>
+
+#include <algorithm>
+
+#include "tenon/api/access.h"
+
+namespace tenon::v0 {
+
+using detail::Access;
+using detail::fail_call;
+
+std::string describe(const Value& value) {
+  switch (value.kind()) {
+    case Value::Kind::none: return "None";
+    case Value::Kind::tensor: return tenon::text(Access::unwrap(Access::tensor(value)).meta());
+    case Value::Kind::truth: return Access::integer(value) ? "True" : "False";
+    case Value::Kind::integer: return tenon::text("the integer ", Access::integer(value));
+    case Value::Kind::real: return tenon::text("the number ", Access::real(value));
+    case Value::Kind::string: return tenon::text("the string ", tenon::quoted(Access::text(value), 60));
+    case Value::Kind::sequence: return tenon::text("a sequence of ", value.size());
+    case Value::Kind::dictionary: return tenon::text("a dictionary with the keys ", tenon::join(value.keys(), ", "));
+  }
+  tenon::unreachable();
+}
+
+Value Value::sequence(std::vector<Value> items) {
+  Value out;
+  out.kind_ = Kind::sequence;
+  out.items_ = std::move(items);
+  return out;
+}
+
+Value Value::dictionary(std::vector<std::pair<std::string, Value>> entries) {
+  Value out;
+  out.kind_ = Kind::dictionary;
+  for (auto& [key, value] : entries) {
+    if (out.contains(key)) fail_call("a dictionary has the key ", tenon::quoted(key, 60), " twice");
+    out.keys_.push_back(std::move(key));
+    out.items_.push_back(std::move(value));
+  }
+  return out;
+}
+
+size_t Value::size() const {
+  if (kind_ != Kind::sequence && kind_ != Kind::dictionary)
+    fail_call("a sequence or a dictionary has a size, got ", describe(*this));
+  return items_.size();
+}
+
+const std::vector<std::string>& Value::keys() const {
+  dictionary_at("value");
+  return keys_;
+}
+
+const Value& Value::operator[](size_t index) const {
+  if (kind_ != Kind::sequence) fail_call("[", index, "]: expected a sequence, got ", describe(*this));
+  if (index >= items_.size()) fail_call("[", index, "]: the sequence has ", items_.size(), " entries");
+  return items_[index];
+}
+
+const Value& Value::operator[](const std::string& key) const {
+  if (kind_ != Kind::dictionary)
+    fail_call("[", tenon::quoted(key, 60), "]: expected a dictionary, got ", describe(*this));
+  auto found = std::find(keys_.begin(), keys_.end(), key);
+  if (found == keys_.end())
+    fail_call("there is no key ", tenon::quoted(key, 60), "; the keys are ", tenon::join(keys_, ", "));
+  return items_[static_cast<size_t>(found - keys_.begin())];
+}
+
+bool Value::contains(const std::string& key) const { return std::find(keys_.begin(), keys_.end(), key) != keys_.end(); }
+
+Tensor Value::get(Wanted<Tensor>, const std::string& path) const {
+  if (kind_ != Kind::tensor && kind_ != Kind::none) fail_call(path, ": expected a tensor, got ", describe(*this));
+  return tensor_;
+}
+
+std::string Value::get(Wanted<std::string>, const std::string& path) const {
+  if (kind_ != Kind::string) fail_call(path, ": expected a string, got ", describe(*this));
+  return text_;
+}
+
+bool Value::boolean_at(const std::string& path) const {
+  if (kind_ != Kind::truth) fail_call(path, ": expected a boolean, got ", describe(*this));
+  return integer_ != 0;
+}
+
+int64_t Value::integer_at(const std::string& path) const {
+  if (kind_ != Kind::integer && kind_ != Kind::truth) fail_call(path, ": expected an integer, got ", describe(*this));
+  return integer_;
+}
+
+double Value::real_at(const std::string& path) const {
+  if (kind_ == Kind::integer || kind_ == Kind::truth) return static_cast<double>(integer_);
+  if (kind_ != Kind::real) fail_call(path, ": expected a number, got ", describe(*this));
+  return real_;
+}
+
+size_t Value::sequence_at(const std::string& path) const {
+  if (kind_ != Kind::sequence) fail_call(path, ": expected a sequence, got ", describe(*this));
+  return items_.size();
+}
+
+void Value::sequence_at(const std::string& path, size_t size, bool or_dictionary) const {
+  bool fits = kind_ == Kind::sequence || (or_dictionary && kind_ == Kind::dictionary);
+  if (!fits || items_.size() != size) fail_call(path, ": expected a sequence of ", size, ", got ", describe(*this));
+}
+
+void Value::dictionary_at(const std::string& path) const {
+  if (kind_ != Kind::dictionary) fail_call(path, ": expected a dictionary, got ", describe(*this));
+}
+
+}  // namespace tenon::v0
