@@ -61,8 +61,8 @@ std::string show(const ExportedProgram& program, const ShowOptions& options) {
     auto stage = tenon::stage_named(options.after);
     tenon::require(stage.has_value(), "show: there is no stage ", tenon::quoted(options.after, 60),
                    "; the stages are read, normalized, functional, joint, partition and loops");
-    return tenon::show(Access::unwrap(program),
-                       {.after = *stage, .of = options.of, .wrt = tenon::parse_wrt(options.wrt)});
+    tenon::Walk walk(Access::unwrap(program), {.of = options.of, .wrt = tenon::parse_wrt(options.wrt)});
+    return tenon::show(walk, *stage);
   });
 }
 
