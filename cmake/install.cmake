@@ -3,6 +3,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 find_package(Threads REQUIRED)
 get_property(tenon_parts GLOBAL PROPERTY TENON_PARTS)
+list(REMOVE_ITEM tenon_parts tenon_package tenon_compile)   # nothing in the library calls them yet
 list(TRANSFORM tenon_parts REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE tenon_objects)
 
 function(tenon_library target kind)
@@ -23,9 +24,6 @@ tenon_library(tenon_shared SHARED)
 set_target_properties(tenon_shared PROPERTIES EXPORT_NAME tenon VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
   LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exported.map)
 target_link_options(tenon_shared PRIVATE LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exported.map)
-if(TENON_SANITIZE OR TENON_FUZZ)
-  target_link_options(tenon_shared PRIVATE -fsanitize=address,undefined)
-endif()
 add_library(Tenon::tenon ALIAS tenon_shared)
 
 set(tenon_package ${CMAKE_INSTALL_LIBDIR}/cmake/Tenon)

@@ -98,6 +98,7 @@ tenon::ExportedProgram Access::with_state(const Module& module) {
   out.signature = from.signature;
   out.state = from.state;
   out.constants = from.constants;
+  out.opaque = from.opaque;
   for (auto* list : {&out.state, &out.constants})
     for (tenon::NamedTensor& each : *list)
       if (const tenon::Tensor* now = state->find(each.name)) each.tensor = *now;
