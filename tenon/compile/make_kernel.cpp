@@ -11,6 +11,8 @@ namespace {
 using loop::ExprId;
 using loop::Fn;
 
+constexpr int block_points = 1024;
+
 // Instructions an expression costs, roughly: long bodies are unrolled less.
 int weight(const loop::Program& program, ExprId id) {
   const loop::ExprNode& n = program.arena[id];
@@ -41,13 +43,18 @@ class Maker {
       terms_ = fixed_ ? how_many(loops_, program_.ranges) : Terms::unknown;
       if (terms_ == Terms::few) lanes = loops_.best_lanes();
     }
+    out_.serial = loops_.serial;
+    out_.conditions = loops_.conditions;
+    if (loops_.stores_meet && lanes) {
+      blocks();
+      out_.kernel = b_.finish();
+      return std::move(out_);
+    }
     for (size_t g = 0; g < loops_.domain.size(); ++g)
       if (g != lanes) nest_.push_back(&loops_.domain[g]);
     if (lanes) nest_.push_back(&loops_.domain[*lanes]);
     has_lanes_ = lanes.has_value();
     out_.extent = nest_.empty() ? SymInt(1) : nest_[0]->extent;
-    out_.serial = loops_.serial;
-    out_.conditions = loops_.conditions;
     if (nest_.empty())
       b_.loop(b_.lo(), b_.hi(), {}, [&](Val, const Vals&) -> Vals {
         point();
@@ -76,16 +83,38 @@ class Maker {
       for (const loop::Store& s : stage_.stores) values_.load_early(s.value);
     auto body = [&](Val i, const Vals&) -> Vals {
       auto known = values_.save();
-      values_.enter(group, i, lane, lane);
-      if (lane) values_.enter_lanes();
+      if (lane) values_.enter_lanes({&group, 1}, i);
+      else values_.enter(group, i);
       domain(depth + 1);
-      if (lane) values_.leave_lanes();
-      values_.leave(group);
+      if (lane) values_.leave_lanes({&group, 1});
+      else values_.leave(group);
       values_.restore(std::move(known));
       return {};
     };
     if (lane) b_.lanes(from, to, ways(), {}, body);
     else b_.loop(from, to, {}, body);
+  }
+
+  // Several stores may meet in one place: one after the other, over blocks of the domain, as the interpreter takes them.
+  void blocks() {
+    SymInt points = 1;
+    for (const LoopGroup& g : loops_.domain) points = points * g.extent;
+    out_.extent = sym::ceil_div(points, block_points);
+    Val lo = b_.lo(), hi = b_.hi(), end = values_.size(points);
+    b_.loop(lo, hi, {}, [&](Val block, const Vals&) -> Vals {
+      Val first = block * block_points, last = binary(Op::min, first + block_points, end);
+      for (size_t i = 0; i < stage_.stores.size(); ++i)
+        b_.lanes(first, last, ways(), {}, [&](Val position, const Vals&) -> Vals {
+          auto known = values_.save();
+          values_.enter_lanes(loops_.domain, position);
+          if (!stage_.accumulators.empty()) StageReduction(b_, stage_, loops_, values_, fixed_).emit(terms_);
+          values_.store(stage_.stores[i], loops_.stores[i]);
+          values_.leave_lanes(loops_.domain);
+          values_.restore(std::move(known));
+          return {};
+        });
+      return {};
+    });
   }
 
   void point() {

@@ -73,6 +73,7 @@ class Analysis {
       out_.serial = out_.serial || !access || s.mode != loop::Mode::set || repeats(access->at);
       out_.stores.push_back(std::move(access));
     }
+    out_.stores_meet = stores_meet();
     out_.domain = grouped(0, out_.domain_rank);
     out_.reduce = grouped(out_.domain_rank, out_.extents.size());
     return std::move(out_);
@@ -83,6 +84,17 @@ class Analysis {
   bool repeats(const Linear& at) const {
     for (size_t i = 0; i < out_.domain_rank; ++i)
       if (at.by_loop[i] == SymInt(0) && out_.extents[i] != SymInt(1)) return true;
+    return false;
+  }
+
+  loop::BufferId root(loop::BufferId b) const {
+    return program_.buffers[b].view_of == loop::no_buffer ? b : program_.buffers[b].view_of;
+  }
+  bool stores_meet() const {
+    auto plain = [&](size_t i) { return out_.stores[i] && stage_.stores[i].mode == loop::Mode::set; };
+    for (size_t i = 0; i < stage_.stores.size(); ++i)
+      for (size_t j = 0; j < i; ++j)
+        if (root(stage_.stores[i].to) == root(stage_.stores[j].to) && !(plain(i) && plain(j))) return true;
     return false;
   }
 

@@ -33,6 +33,7 @@ struct StageLoops {
   std::vector<LoopGroup> domain, reduce;  // without loops of one iteration
   SymInt terms = 1;                       // of a reduction
   bool serial = false;                    // the order of iterations matters
+  bool stores_meet = false;               // and so does that of the stores: several may go to one place
   std::vector<SymInt> conditions;
   std::map<loop::ExprId, LinearAccess> loads;   // by the load
   std::vector<std::optional<LinearAccess>> stores;  // per store; nothing: by computed indices

@@ -132,7 +132,7 @@ Vals StageReduction::nest(size_t depth, const Vals& so_far, Val position, const 
   for (Val v : so_far) carried.push_back({v});
   return b_.loop(0, end, carried, [&](Val i, const Vals& state) -> Vals {
     auto known = values_.save();
-    values_.enter(group, i, false, false);
+    values_.enter(group, i);
     Vals next = nest(depth + 1, state, position * extent + i, enabled);
     values_.leave(group);
     values_.restore(std::move(known));
@@ -151,28 +151,6 @@ Vals StageReduction::one_by_one(const Val* enabled) {
   return out;
 }
 
-// Where the reduction's loops stand at a position over lanes. Quotients of integers below 2^53 are exact in f64 once
-// truncated.
-void StageReduction::enter_terms(Val position) {
-  values_.enter_lanes();
-  if (loops_.reduce.size() == 1) {
-    values_.enter(loops_.reduce[0], position, true, true);
-    return;
-  }
-  Val rest = convert(position, Type::f64);
-  for (size_t g = loops_.reduce.size(); g-- > 1;) {
-    Val extent = convert(values_.size(loops_.reduce[g].extent), Type::f64);
-    Val quotient = trunc(rest / extent);
-    values_.enter(loops_.reduce[g], convert(rest - quotient * extent, Type::i64), false, true);
-    rest = quotient;
-  }
-  values_.enter(loops_.reduce[0], convert(rest, Type::i64), false, true);
-}
-void StageReduction::leave_terms() {
-  for (const LoopGroup& g : loops_.reduce) values_.leave(g);
-  values_.leave_lanes();
-}
-
 Vals StageReduction::chunk(Val start, Val end) {
   std::vector<Carried> carried;
   Vals from = initial(false);
@@ -182,9 +160,9 @@ Vals StageReduction::chunk(Val start, Val end) {
   }
   return b_.lanes(start, end, chunk_ways, carried, [&](Val position, const Vals& state) -> Vals {
     auto known = values_.save();
-    enter_terms(position);
+    values_.enter_lanes(loops_.reduce, position);
     Vals next = with_term(state, position);
-    leave_terms();
+    values_.leave_lanes(loops_.reduce);
     values_.restore(std::move(known));
     return next;
   });

@@ -35,8 +35,6 @@ class StageReduction {
   Vals nest(size_t depth, const Vals& so_far, Val position, const Val* enabled);
   Vals in_chunks(const Val* disabled);
   Vals chunk(Val start, Val end);
-  void enter_terms(Val position);
-  void leave_terms();
 
   Builder& b_;
   const loop::Stage& stage_;

@@ -81,6 +81,25 @@ void StageValues::leave(const LoopGroup& group) {
   for (size_t i = group.first; i <= group.last; ++i) index_[i] = {};
 }
 
+// Quotients of integers below 2^53 are exact in f64 once truncated.
+void StageValues::enter_lanes(std::span<const LoopGroup> groups, Val position) {
+  in_lanes_ = true;
+  if (groups.empty()) return;
+  if (groups.size() == 1) return enter(groups[0], position, true, true);
+  Val rest = convert(position, Type::f64);
+  for (size_t g = groups.size(); g-- > 1;) {
+    Val extent = convert(size(groups[g].extent), Type::f64);
+    Val quotient = trunc(rest / extent);
+    enter(groups[g], convert(rest - quotient * extent, Type::i64), false, true);
+    rest = quotient;
+  }
+  enter(groups[0], convert(rest, Type::i64), false, true);
+}
+void StageValues::leave_lanes(std::span<const LoopGroup> groups) {
+  for (const LoopGroup& g : groups) leave(g);
+  in_lanes_ = false;
+}
+
 Place StageValues::place(uint32_t memory, const Linear& at, bool always_over_lanes) {
   Place out;
   out.memory = memory;

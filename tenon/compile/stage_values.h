@@ -20,10 +20,11 @@ class StageValues {
   uint32_t memory(loop::BufferId buffer, bool written = false);
 
   /// Where a loop stands: the index of the innermost loop of a group stands for the whole group.
-  void enter(const LoopGroup& group, Val index, bool is_lane, bool varies);
+  void enter(const LoopGroup& group, Val index, bool is_lane = false, bool varies = false);
   void leave(const LoopGroup& group);
-  void leave_lanes() { in_lanes_ = false; }
-  void enter_lanes() { in_lanes_ = true; }
+  /// Lanes over loops, which stand at a position in row-major order.
+  void enter_lanes(std::span<const LoopGroup> groups, Val position);
+  void leave_lanes(std::span<const LoopGroup> groups);
 
   /// What an accumulator came to.
   void set_accumulated(size_t which, Val value) { accumulated_[static_cast<int64_t>(which)] = value; }
