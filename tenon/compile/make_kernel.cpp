@@ -55,8 +55,9 @@ class Maker {
     if (lanes) nest_.push_back(&loops_.domain[*lanes]);
     has_lanes_ = lanes.has_value();
     out_.extent = nest_.empty() ? SymInt(1) : nest_[0]->extent;
+    Val lo = b_.lo(), hi = b_.hi();
     if (nest_.empty())
-      b_.loop(b_.lo(), b_.hi(), {}, [&](Val, const Vals&) -> Vals {
+      b_.loop(lo, hi, {}, [&](Val, const Vals&) -> Vals {
         point();
         return {};
       });
@@ -95,7 +96,8 @@ class Maker {
     else b_.loop(from, to, {}, body);
   }
 
-  // Several stores may meet in one place: one after the other, over blocks of the domain, as the interpreter takes them.
+  // Several stores may meet in one place: one after the other, over blocks of the domain, as the interpreter takes
+  // them.
   void blocks() {
     SymInt points = 1;
     for (const LoopGroup& g : loops_.domain) points = points * g.extent;
@@ -139,8 +141,7 @@ class Maker {
 
 int64_t evaluate(const Param& param, const sym::Bindings& symbols) {
   switch (param.kind) {
-    case Param::Kind::integer:
-      return param.value.is_int() ? param.value.as_int() : sym::evaluate(param.value, symbols);
+    case Param::Kind::integer: return param.value.is_int() ? param.value.as_int() : sym::evaluate(param.value, symbols);
     case Param::Kind::condition: return sym::evaluate_bool(param.value, symbols);
     case Param::Kind::real: return std::bit_cast<int64_t>(sym::evaluate_real(param.value, symbols));
   }

@@ -57,7 +57,8 @@ Val StageValues::call(loop::ExprId, const loop::ExprNode& n) {
   for (loop::ExprId arg : n.args) a.push_back(value(arg));
   if (n.fn == Fn::cast) return convert(a[0], type_of(n.type));
   if (n.fn == Fn::select) return select(a[0], a[1], a[2]);
-  bool logical = n.fn == Fn::logical_and || n.fn == Fn::logical_or || n.fn == Fn::logical_xor || n.fn == Fn::logical_not;
+  bool logical =
+      n.fn == Fn::logical_and || n.fn == Fn::logical_or || n.fn == Fn::logical_xor || n.fn == Fn::logical_not;
   Type type = a[0].type();
   if (type == Type::b1 || logical) return call_logical(n, a);
   bool integer = is_int(type);

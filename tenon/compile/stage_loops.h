@@ -35,7 +35,7 @@ struct StageLoops {
   bool serial = false;                    // the order of iterations matters
   bool stores_meet = false;               // and so does that of the stores: several may go to one place
   std::vector<SymInt> conditions;
-  std::map<loop::ExprId, LinearAccess> loads;   // by the load
+  std::map<loop::ExprId, LinearAccess> loads;       // by the load
   std::vector<std::optional<LinearAccess>> stores;  // per store; nothing: by computed indices
 
   /// The domain's loop that becomes lanes; nothing where there is none.

@@ -17,8 +17,8 @@ Terms how_many(const StageLoops& loops, const sym::Ranges& ranges) {
   return range.lo > short_reduction ? Terms::many : Terms::unknown;
 }
 
-StageReduction::StageReduction(Builder& b, const loop::Stage& stage,
-                               const StageLoops& loops, StageValues& values, bool fixed_size)
+StageReduction::StageReduction(Builder& b, const loop::Stage& stage, const StageLoops& loops, StageValues& values,
+                               bool fixed_size)
     : b_(b), stage_(stage), loops_(loops), values_(values), fixed_size_(fixed_size && loops.terms.is_int()) {
   for (const loop::Accumulator& a : stage.accumulators) {
     Slot slot{carried_, type_of(a.type), gives_position(a.combine)};

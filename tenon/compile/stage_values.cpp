@@ -191,8 +191,11 @@ void StageValues::load_early(ExprId id) {
   if (auto linear = loops_.loads.find(id); linear != loops_.loads.end()) {
     for (size_t i = 0; i < index_.size(); ++i)
       if (linear->second.at.by_loop[i] != SymInt(0) && loops_.extents[i] != SymInt(1) && !index_[i].entered) return;
-    auto root = [&](loop::BufferId b) { return program_.buffers[b].view_of == loop::no_buffer ? b : program_.buffers[b].view_of; };
-    if (std::none_of(written_.begin(), written_.end(), [&](loop::BufferId w) { return root(w) == root(n.buffer); })) value(id);
+    auto root = [&](loop::BufferId b) {
+      return program_.buffers[b].view_of == loop::no_buffer ? b : program_.buffers[b].view_of;
+    };
+    if (std::none_of(written_.begin(), written_.end(), [&](loop::BufferId w) { return root(w) == root(n.buffer); }))
+      value(id);
     return;
   }
   for (ExprId a : n.args) load_early(a);
@@ -268,11 +271,11 @@ void StageValues::store(const loop::Store& s, const std::optional<LinearAccess>&
   bool boolean = stored.type() == Type::b1, least = s.mode == loop::Mode::min || s.mode == loop::Mode::mul;
   if (buffer.dtype == DType::u32 && (s.mode == loop::Mode::min || s.mode == loop::Mode::max))
     fail_unsupported("kernels cannot take the minimum or maximum in place in tensors of u32; convert them to i64");
-  Combine how = boolean                         ? (least ? Combine::all : Combine::any)
-                : s.mode == loop::Mode::add     ? Combine::add
-                : s.mode == loop::Mode::mul     ? Combine::mul
-                : s.mode == loop::Mode::min     ? Combine::min
-                                                : Combine::max;
+  Combine how = boolean                     ? (least ? Combine::all : Combine::any)
+                : s.mode == loop::Mode::add ? Combine::add
+                : s.mode == loop::Mode::mul ? Combine::mul
+                : s.mode == loop::Mode::min ? Combine::min
+                                            : Combine::max;
   if (guard.builder) b_.update(how, at, stored, guard);
   else b_.update(how, at, stored);
 }

@@ -1,4 +1,6 @@
 // Kernels made from stages against the interpreter of stages, over the calls recorded from PyTorch.
+#include "tenon/interp/stage.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,7 +14,6 @@
 #include "tenon/compile/make_kernel.h"
 #include "tenon/interp/anchors.h"
 #include "tenon/interp/eager.h"
-#include "tenon/interp/stage.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
 #include "tests/compile/run.h"
@@ -27,7 +28,8 @@ using Buffers = std::vector<std::vector<std::byte>>;  // of the program, views i
 bool has_own_function(const loop::Program& program, loop::ExprId id) {
   const loop::ExprNode& n = program.arena[id];
   using loop::Fn;
-  if (n.fn == Fn::pow || n.fn == Fn::atan2 || n.fn == Fn::hypot || (n.fn >= Fn::exp && n.fn <= Fn::sigmoid)) return true;
+  if (n.fn == Fn::pow || n.fn == Fn::atan2 || n.fn == Fn::hypot || (n.fn >= Fn::exp && n.fn <= Fn::sigmoid))
+    return true;
   for (loop::ExprId a : n.args)
     if (has_own_function(program, a)) return true;
   return (n.guard != ~0u && has_own_function(program, n.guard)) ||
@@ -67,7 +69,10 @@ std::string differs(const StageKernel& made, const Ran& want, const Ran& got, do
       if (is_float(type) && std::isnan(x) && std::isnan(y)) continue;
       double off = std::abs(x - y) / std::max(std::abs(x), 1.0);
       if (is_float(type) && tolerance > 0) {
-        double unit = m.element == Element::f64 ? 0x1p-52 : m.element == Element::f16 ? 0x1p-10 : m.element == Element::bf16 ? 0x1p-7 : 0x1p-23;
+        double unit = m.element == Element::f64    ? 0x1p-52
+                      : m.element == Element::f16  ? 0x1p-10
+                      : m.element == Element::bf16 ? 0x1p-7
+                                                   : 0x1p-23;
         worst = std::max(worst, off / unit);
         if (off <= tolerance * unit) continue;
       }
@@ -94,7 +99,7 @@ class StageCheck {
       interp::CompiledStage(resolved, stage_).run(pointers.data());
     } catch (const Error& e) {
       status = std::string_view(e.what()).find("division by zero") != std::string_view::npos ? division_by_zero
-                                                                                           : index_out_of_range;
+                                                                                             : index_out_of_range;
     }
     Ran want = chosen(buffers);
     want.status = status;
@@ -205,15 +210,15 @@ Counts over_recordings(const KernelOptions& options, size_t one_in) {
         wrong = check_call(*op, args, options, true, counts);
       } catch (const std::exception& e) { wrong = e.what(); }
       if (!wrong.empty() && ++failures <= 12)
-        ADD_FAILURE() << name << " case " << i << " ("
-                      << sweep::describe_call(*op, recording[i].arguments(*op)) << "): " << wrong;
+        ADD_FAILURE() << name << " case " << i << " (" << sweep::describe_call(*op, recording[i].arguments(*op))
+                      << "): " << wrong;
     }
     ops += ran;
   }
-  std::printf("%zu operators, %zu stages: %zu bit-equal, %zu with functions of their own (%zu of them equal, at most "
-              "%.1f units of the last place), %zu refused, %zu failed\n",
-              ops, counts.stages, counts.exact, counts.own_functions, counts.own_equal, counts.worst, counts.refused,
-              failures);
+  std::printf(
+      "%zu operators, %zu stages: %zu bit-equal, %zu with functions of their own (%zu of them equal, at most "
+      "%.1f units of the last place), %zu refused, %zu failed\n",
+      ops, counts.stages, counts.exact, counts.own_functions, counts.own_equal, counts.worst, counts.refused, failures);
   for (const std::string& r : counts.reasons) std::printf("  refused: %s\n", r.c_str());
   return counts;
 }
@@ -311,7 +316,8 @@ TEST(MakeKernel, keeps_the_order_of_reductions_of_any_length) {
         e.reduce(loop::Combine::max, 1);
         e.reduce(loop::Combine::argmin, 0);
       }
-      Buffers buffers{std::vector<std::byte>(static_cast<size_t>(n) * 4), std::vector<std::byte>(static_cast<size_t>(n) * 4),
+      Buffers buffers{std::vector<std::byte>(static_cast<size_t>(n) * 4),
+                      std::vector<std::byte>(static_cast<size_t>(n) * 4),
                       std::vector<std::byte>(static_cast<size_t>(n) * 8)};
       uint32_t state = 12345;
       for (int64_t i = 0; i < n; ++i) {
