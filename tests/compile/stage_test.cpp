@@ -332,5 +332,28 @@ TEST(MakeKernel, keeps_the_order_of_reductions_of_any_length) {
     }
 }
 
+TEST(MakeKernel, serves_every_value_of_a_symbol) {
+  SymInt symbol = SymInt::symbol("s0", {.positive = true});
+  Example any(1);
+  for (loop::Buffer& b : any.program.buffers) b.sizes[0] = symbol;
+  any.stage.reduce.push_back(symbol);
+  any.reduce(loop::Combine::sum, 0);
+  StageKernel made = make_kernel(any.program, any.stage);
+  EXPECT_FALSE(made.params.empty());
+  for (int64_t n : {1, 7, 32, 33, 1000, 5000}) {
+    Example fixed(n);
+    fixed.stage.reduce.push_back(n);
+    fixed.reduce(loop::Combine::sum, 0);
+    std::vector<float> x(static_cast<size_t>(n)), y(x), expected(x);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = 1.0f / static_cast<float>(i + 3);
+    run(make_kernel(fixed.program, fixed.stage).kernel, {span_of(x), span_of(expected)}, {}, 0, 1);
+    std::vector<int64_t> params;
+    for (const Param& p : made.params) params.push_back(compile::evaluate(p, {{symbol, n}}));
+    for (SymInt c : made.conditions) EXPECT_TRUE(sym::evaluate_bool(c, {{symbol, n}}));
+    EXPECT_EQ(run(made.kernel, {span_of(x), span_of(y)}, params, 0, 1), 0);
+    EXPECT_EQ(y, expected) << n;
+  }
+}
+
 }  // namespace
 }  // namespace tenon::compile
