@@ -1,0 +1,44 @@
+// One stage of the executed program as Kernel IR: the order of reductions is that of loop/program.h, so the result is
+// the interpreter's bit for bit, but for functions that math.h computes in its own way.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "tenon/compile/kernel.h"
+#include "tenon/loop/program.h"
+#include "tenon/sym/evaluate.h"
+
+namespace tenon::compile {
+
+/// Status bits of kernels made from stages.
+constexpr int index_out_of_range = 1, division_by_zero = 2;
+
+/// A 64-bit parameter of a kernel: an integer, a condition as 0 or 1, or the bits of a double.
+struct Param {
+  SymInt value = 0;
+  enum class Kind : uint8_t { integer, condition, real } kind = Kind::integer;
+  bool operator==(const Param&) const = default;
+};
+int64_t evaluate(const Param& param, const sym::Bindings& symbols);
+
+struct StageKernel {
+  Kernel kernel;
+  std::vector<loop::BufferId> buffers;  // what the kernel knows as buffer 0, 1, ...
+  std::vector<Param> params;
+  SymInt extent = 0;    // of the outermost loop: a call with [0, extent) does all of the stage
+  bool serial = false;  // that call must be one: places may coincide, contributions are taken in index order
+  /// What sizes and strides must satisfy so that no access leaves its buffer; what is certain is not listed.
+  std::vector<SymInt> conditions;
+};
+
+struct KernelOptions {
+  std::string name = "stage";
+  /// Sizes and strides that are numbers become parameters too (but 0 and 1), as symbolic ones always do.
+  bool numbers_are_params = false;
+};
+
+/// Unsupported names what Kernel IR has not: complex and 8-bit floating tensors. Sizes that cannot belong together are
+/// an Error.
+StageKernel make_kernel(const loop::Program& program, const loop::Stage& stage, const KernelOptions& options = {});
+
+}  // namespace tenon::compile

@@ -1,0 +1,212 @@
+#include "tenon/compile/stage_loops.h"
+
+#include <algorithm>
+
+#include "tenon/base/error.h"
+
+namespace tenon::compile {
+
+using loop::Compute;
+using loop::ExprId;
+using loop::ExprNode;
+using loop::Fn;
+
+static bool is_constant(const Linear& l) {
+  return std::all_of(l.by_loop.begin(), l.by_loop.end(), [](SymInt c) { return c == SymInt(0); });
+}
+
+std::optional<Linear> linear_form(const loop::Program& program, ExprId id, size_t loops) {
+  const ExprNode& n = program.arena[id];
+  if (n.type != Compute::i64) return std::nullopt;
+  Linear out;
+  out.by_loop.resize(loops, SymInt(0));
+  switch (n.fn) {
+    case Fn::constant: out.base = n.integer; return out;
+    case Fn::size: out.base = n.size; return out;
+    case Fn::index: out.by_loop[static_cast<size_t>(n.integer)] = 1; return out;
+    case Fn::add:
+    case Fn::sub:
+    case Fn::mul: break;
+    default: return std::nullopt;
+  }
+  auto a = linear_form(program, n.args[0], loops), b = linear_form(program, n.args[1], loops);
+  if (!a || !b) return std::nullopt;
+  if (n.fn == Fn::mul) {
+    if (!is_constant(*a)) std::swap(a, b);
+    if (!is_constant(*a)) return std::nullopt;
+    for (SymInt& c : b->by_loop) c = c * a->base;
+    b->base = b->base * a->base;
+    return b;
+  }
+  a->base = n.fn == Fn::add ? a->base + b->base : a->base - b->base;
+  for (size_t i = 0; i < loops; ++i)
+    a->by_loop[i] = n.fn == Fn::add ? a->by_loop[i] + b->by_loop[i] : a->by_loop[i] - b->by_loop[i];
+  return a;
+}
+
+namespace {
+
+class Analysis {
+ public:
+  Analysis(const loop::Program& program, const loop::Stage& stage) : program_(program), stage_(stage) {
+    for (SymInt e : stage.domain) out_.extents.push_back(e);
+    out_.domain_rank = out_.extents.size();
+    for (SymInt e : stage.reduce) {
+      out_.extents.push_back(e);
+      out_.terms = out_.terms * e;
+    }
+    raw_.resize(out_.extents.size());
+    seen_.resize(program.arena.size());
+  }
+
+  StageLoops run() {
+    for (const loop::Accumulator& a : stage_.accumulators) visit(a.value);
+    for (const loop::Store& s : stage_.stores) {
+      visit(s.value);
+      std::optional<LinearAccess> access;
+      if (s.where == ~0u) access = linear_access(s.at, s.to, out_.domain_rank);
+      if (access) access->store = true;
+      else {
+        for (ExprId index : s.at) visit(index);
+        if (s.where != ~0u) visit(s.where);
+      }
+      out_.serial = out_.serial || !access || s.mode != loop::Mode::set || repeats(access->at);
+      out_.stores.push_back(std::move(access));
+    }
+    out_.stores_meet = stores_meet();
+    out_.domain = grouped(0, out_.domain_rank);
+    out_.reduce = grouped(out_.domain_rank, out_.extents.size());
+    return std::move(out_);
+  }
+
+ private:
+  // Whether iterations of the domain meet in one place.
+  bool repeats(const Linear& at) const {
+    for (size_t i = 0; i < out_.domain_rank; ++i)
+      if (at.by_loop[i] == SymInt(0) && out_.extents[i] != SymInt(1)) return true;
+    return false;
+  }
+
+  loop::BufferId root(loop::BufferId b) const {
+    return program_.buffers[b].view_of == loop::no_buffer ? b : program_.buffers[b].view_of;
+  }
+  bool stores_meet() const {
+    auto plain = [&](size_t i) { return out_.stores[i] && stage_.stores[i].mode == loop::Mode::set; };
+    for (size_t i = 0; i < stage_.stores.size(); ++i)
+      for (size_t j = 0; j < i; ++j)
+        if (root(stage_.stores[i].to) == root(stage_.stores[j].to) && !(plain(i) && plain(j))) return true;
+    return false;
+  }
+
+  void visit(ExprId id) {
+    if (seen_[id]) return;
+    seen_[id] = true;
+    const ExprNode& n = program_.arena[id];
+    if (n.fn == Fn::index) raw_[static_cast<size_t>(n.integer)] = true;
+    if (n.fn == Fn::load && n.guard == ~0u) {
+      if (auto access = linear_access(n.args, n.buffer, out_.extents.size())) {
+        out_.loads.emplace(id, std::move(*access));
+        return;
+      }
+    }
+    for (ExprId a : n.args) visit(a);
+    if (n.guard != ~0u) visit(n.guard);
+    if (n.otherwise != ~0u) visit(n.otherwise);
+  }
+
+  // Whether it stays within the buffer is settled here for all that the loops reach, or left as a condition.
+  std::optional<LinearAccess> linear_access(std::span<const ExprId> at, loop::BufferId id, size_t loops_that_run) {
+    const loop::Buffer& buffer = program_.buffers[id];
+    LinearAccess out;
+    out.at.by_loop.resize(out_.extents.size(), SymInt(0));
+    std::vector<SymInt> inside;
+    std::vector<char> walks(out_.extents.size());
+    for (size_t d = 0; d < at.size(); ++d) {
+      auto index = linear_form(program_, at[d], out_.extents.size());
+      if (!index) return std::nullopt;
+      SymInt least = index->base, most = index->base;
+      for (size_t i = 0; i < loops_that_run; ++i) {
+        SymInt c = index->by_loop[i], last = out_.extents[i] - 1;
+        walks[i] = walks[i] || c != SymInt(0);
+        if (c.is_int()) (c.as_int() < 0 ? least : most) += c * last;
+        else {
+          least += sym::min(c, 0) * last;
+          most += sym::max(c, 0) * last;
+        }
+      }
+      inside.push_back(sym::logical_and(sym::ge(least, 0), sym::lt(most, buffer.sizes[d])));
+      out.at.base += index->base * buffer.strides[d];
+      for (size_t i = 0; i < out_.extents.size(); ++i) out.at.by_loop[i] += index->by_loop[i] * buffer.strides[d];
+    }
+    // A load that does not depend on the reduction may be made where that has no terms.
+    SymInt empty = SymInt::boolean(false);
+    for (size_t i = 0; i < loops_that_run; ++i)
+      if (i < out_.domain_rank || walks[i]) empty = sym::logical_or(empty, sym::eq(out_.extents[i], 0));
+    for (size_t d = 0; d < inside.size(); ++d) {
+      SymInt condition = sym::logical_or(empty, inside[d]);
+      std::optional<bool> known = sym::decide(condition, program_.ranges);
+      require(!known || *known, "sizes that do not belong together: dimension ", d, " of ", buffer.name, ", ",
+              buffer.dtype, buffer.sizes, ", would be read or written outside of it");
+      if (!known && std::find(out_.conditions.begin(), out_.conditions.end(), condition) == out_.conditions.end())
+        out_.conditions.push_back(condition);
+    }
+    return out;
+  }
+
+  bool dense(size_t outer, size_t inner) const {
+    if (raw_[outer] || raw_[inner]) return false;
+    auto fits = [&](const Linear& at) { return at.by_loop[outer] == at.by_loop[inner] * out_.extents[inner]; };
+    for (const auto& [id, access] : out_.loads)
+      if (!fits(access.at)) return false;
+    for (const auto& access : out_.stores)
+      if (access && !fits(access->at)) return false;
+    return true;
+  }
+
+  std::vector<LoopGroup> grouped(size_t from, size_t to) const {
+    std::vector<LoopGroup> out;
+    for (size_t i = from; i < to; ++i) {
+      if (out_.extents[i] == SymInt(1)) continue;
+      if (!out.empty() && dense(out.back().last, i)) {
+        out.back().last = i;
+        out.back().extent = out.back().extent * out_.extents[i];
+      } else out.push_back({i, i, out_.extents[i]});
+    }
+    return out;
+  }
+
+  const loop::Program& program_;
+  const loop::Stage& stage_;
+  StageLoops out_;
+  std::vector<char> raw_, seen_;  // loops whose index is a value; expressions
+};
+
+}  // namespace
+
+StageLoops analyze(const loop::Program& program, const loop::Stage& stage) { return Analysis(program, stage).run(); }
+
+std::optional<size_t> StageLoops::best_lanes() const {
+  if (domain.empty()) return std::nullopt;
+  if (serial) return domain.size() - 1;
+  size_t best = domain.size() - 1;
+  int64_t best_score = -1;
+  for (size_t g = domain.size(); g-- > 0;) {  // of equals the innermost
+    int64_t score = 0;
+    auto count = [&](const LinearAccess& a) {
+      SymInt step = a.at.by_loop[domain[g].last];
+      if (step == SymInt(1)) score += a.store ? 6 : 4;
+      else if (step == SymInt(0)) score += 2;
+    };
+    for (const auto& [id, access] : loads) count(access);
+    for (const auto& access : stores)
+      if (access) count(*access);
+    if (domain[g].extent.is_int() && domain[g].extent.as_int() < 8) score /= 4;  // most lanes would be idle
+    if (score > best_score) {
+      best = g;
+      best_score = score;
+    }
+  }
+  return best;
+}
+
+}  // namespace tenon::compile

@@ -1,0 +1,48 @@
+// The reductions of a stage at one point of its domain, in the order that loop/program.h gives. For make_kernel.cpp
+// only.
+#pragma once
+#include "tenon/compile/stage_values.h"
+
+namespace tenon::compile {
+
+constexpr int short_reduction = 32;  // up to here terms are taken one after another
+constexpr int chunk_terms = 1024;
+constexpr int chunk_ways = 16;
+
+/// What is known about the number of terms.
+enum class Terms : uint8_t { few, many, unknown };
+Terms how_many(const StageLoops& loops, const sym::Ranges& ranges);
+
+class StageReduction {
+ public:
+  StageReduction(Builder& b, const loop::Stage& stage, const StageLoops& loops, StageValues& values, bool fixed_size);
+  /// Emits the loops and tells `values` the results. Lanes run over the terms where they are many; where they are few
+  /// the domain's lanes may stand around.
+  void emit(Terms terms);
+
+ private:
+  struct Slot {  // of an accumulator among the carried values
+    size_t at = 0;
+    Type type = Type::f32;
+    bool position = false;  // the next carried value is one
+  };
+  Vals initial(bool exact) const;
+  Vals with_term(const Vals& so_far, Val position);
+  Vals merged(const Vals& a, const Vals& b) const;
+  Val combined(size_t k, Val a, Val b) const;
+  Val displaces(size_t k, Val a, Val b) const;
+  Vals one_by_one(const Val* enabled);
+  Vals nest(size_t depth, const Vals& so_far, Val position, const Val* enabled);
+  Vals in_chunks(const Val* disabled);
+  Vals chunk(Val start, Val end);
+
+  Builder& b_;
+  const loop::Stage& stage_;
+  const StageLoops& loops_;
+  StageValues& values_;
+  std::vector<Slot> slots_;
+  size_t carried_ = 0;
+  bool fixed_size_;  // the number of terms may be built in where it is known
+};
+
+}  // namespace tenon::compile
