@@ -232,7 +232,7 @@ class Walk {
 
   // The input that an output of the signature updates, or is the gradient of.
   size_t input_named(const OutputSpec& spec) const {
-    bool buffers = spec.kind == OutputKind::buffer_mutation;
+    bool buffers = spec.kind == OutputKind::buffer_mutation || spec.kind == OutputKind::gradient_to_parameter;
     bool parameters = spec.kind == OutputKind::parameter_mutation || spec.kind == OutputKind::gradient_to_parameter;
     auto named = [&](const std::vector<std::string>& names) {
       return std::find(names.begin(), names.end(), spec.target) != names.end();

@@ -52,14 +52,14 @@ std::vector<bool> wanted_inputs(const FunctionalProgram& f, const Wrt& wrt) {
     std::vector<std::string> names;
     if (!found)
       for (size_t i = 0; i < wanted.size(); ++i)
-        if (std::holds_alternative<input::Parameter>(f.convention.inputs[i]) ||
-            std::holds_alternative<input::User>(f.convention.inputs[i]))
+        if (!std::holds_alternative<input::Constant>(f.convention.inputs[i]) &&
+            !std::holds_alternative<input::RngState>(f.convention.inputs[i]) && differentiable(i))
           names.push_back(public_name(f.convention.inputs[i]));
     if (names.size() > 20) {
       names.resize(20);
       names.push_back("...");
     }
-    require(found, "there is no parameter or input ", quoted(name), " to differentiate with respect to; there are ",
+    require(found, "there is no parameter, buffer or input ", quoted(name), " to differentiate with respect to; there are ",
             join(names, ", "));
   }
   return wanted;

@@ -8,7 +8,7 @@
 namespace tenon {
 
 /// What to differentiate with respect to: parameters that require gradients, floating-point user inputs, both, or by
-/// name (dotted parameter name or input name).
+/// name (dotted name of a parameter or buffer, or input name).
 struct Wrt {
   bool parameters = true;
   bool inputs = false;

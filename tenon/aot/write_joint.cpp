@@ -133,16 +133,21 @@ class Writer {
     for (size_t i = 0; i < c.outputs.size(); ++i)
       if (auto* g = std::get_if<output::Gradient>(&c.outputs[i])) {
         const InputMeaning& of = c.inputs[g->input];
-        if (auto* p = std::get_if<input::Parameter>(&of))
-          for (const std::string& name : p->names) output(OutputKind::gradient_to_parameter, value(i), name);
-        else output(OutputKind::gradient_to_user_input, value(i), public_name(of));
+        // Files know gradients of state and of inputs; a buffer's is one of state.
+        const std::vector<std::string>* names = nullptr;
+        if (auto* p = std::get_if<input::Parameter>(&of)) names = &p->names;
+        if (auto* b = std::get_if<input::Buffer>(&of)) names = &b->names;
+        if (!names) output(OutputKind::gradient_to_user_input, value(i), public_name(of));
+        for (size_t k = 0; names && k < names->size(); ++k)
+          output(OutputKind::gradient_to_parameter, value(i), (*names)[k]);
       }
   }
 
   void rest() {
     out_.state = original_.state;
     out_.constants = original_.constants;
-    out_.module_calls.push_back(original_.module_calls.at(0));
+    module_calls();
+    out_.extra_files = original_.extra_files;
     out_.ranges = original_.ranges;
     out_.guards = original_.guards;
     out_.graph->shapes = original_.graph->shapes;
@@ -196,6 +201,31 @@ class Writer {
       add_keyword(given->tree, name);
       return given;
     };
+  }
+
+  // The calls of submodules, in terms of the new graph. One whose values are no longer there keeps its name alone: what
+  // it took and gave has no place in this program.
+  void module_calls() {
+    std::unordered_map<std::string_view, Value> by_name;
+    for (ValueId id = 0; id < out_.graph->values.size(); ++id) by_name.emplace(out_.graph->values[id].name, Value{id});
+    auto move = [&](Args& args) {
+      bool found = true;
+      for (Arg& arg : args)
+        for_each_tensor(arg, [&](Value& v) {
+          if (!v) return;
+          const ValueInfo& old = original_.graph->info(v);
+          auto at = by_name.find(old.name);
+          found = found && at != by_name.end() && out_.graph->info(at->second).type == old.type &&
+                  out_.graph->info(at->second).meta.sizes == old.meta.sizes;
+          if (found) v = at->second;
+        });
+      return found;
+    };
+    for (ModuleCallEntry entry : original_.module_calls) {
+      bool moved = !entry.signature || (move(entry.signature->inputs) && move(entry.signature->outputs));
+      if (!moved && !entry.fqn.empty()) entry.signature.reset();
+      out_.module_calls.push_back(std::move(entry));
+    }
   }
 
   static void add_keyword(Tree& in, const std::string& name) {

@@ -146,6 +146,8 @@ RunResult Session::run(State& state, const std::vector<CallArg>& inputs, const R
       Tensor value = results[i].as<Tensor>();
       if (auto* p = std::get_if<input::Parameter>(&of))
         for (const std::string& name : p->names) out.gradients.emplace_back(name, value);
+      else if (auto* b = std::get_if<input::Buffer>(&of))
+        for (const std::string& name : b->names) out.gradients.emplace_back(name, value);
       else out.gradients.emplace_back(public_name(of), value);
     }
   }

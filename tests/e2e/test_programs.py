@@ -104,6 +104,38 @@ class Grad(CommandTest):
         self.assertIn("grad.features.0.weight", results)
 
 
+    def test_extra_files_and_the_calls_of_submodules_are_kept(self):
+        file, joint = self.scratch / "extra.pt2", self.scratch / "joint.pt2"
+        with zipfile.ZipFile(FILES / "a_mlp.pt2") as old, zipfile.ZipFile(file, "w") as new:
+            for entry in old.infolist():
+                new.writestr(entry.filename, old.read(entry))
+            root = old.namelist()[0].split("/")[0]
+            new.writestr(f"{root}/extra/note.txt", "beside the program")
+        self.good("grad", file, "-o", joint)
+        with zipfile.ZipFile(joint) as archive:
+            self.assertEqual(archive.read("joint/extra/note.txt"), b"beside the program")
+        names = [entry["fqn"] for entry in module_calls(file)]
+        self.assertGreater(len(names), 1)
+        self.assertEqual([entry["fqn"] for entry in module_calls(joint)], names)
+
+    def test_by_a_buffer(self):
+        file, joint = FILES / "i_gradient_through_a_buffer.pt2", self.scratch / "joint.pt2"
+        self.assertIn("memory", self.good("grad", file, "-o", joint, "--wrt", "memory"))
+        results = self.results(joint)
+        # The program: memory *= weight; memory[1:3] += x; the sum of memory squared.
+        x, after = reference("i_gradient_through_a_buffer.in.npz")["x"], results["buffer.memory"]
+        before = reference("i_gradient_through_a_buffer.grad.npz")["grad.weight"] / (2 * after)
+        weight = (after - numpy.array([0, x[0], x[1], 0])) / before
+        self.assertEqual([key for key in results if key.startswith("grad.")], ["grad.memory"])
+        numpy.testing.assert_allclose(results["grad.memory"], 2 * after * weight, rtol=1e-4)
+
+
+def module_calls(file):
+    with zipfile.ZipFile(file) as archive:
+        model = next(name for name in archive.namelist() if name.endswith("models/model.json"))
+        return json.loads(archive.read(model))["graph_module"]["module_call_graph"]
+
+
 class Convert(CommandTest):
     def test_a_converted_program_shows_and_runs_the_same(self):
         for release in ("torch-2.4", "torch-2.5", "torch-2.6", "torch-2.7", "torch-2.8", "torch-2.9", "torch-2.11", "torch-2.15"):
