@@ -67,6 +67,25 @@ std::vector<bool> wanted_inputs(const FunctionalProgram& f, const Wrt& wrt) {
 
 }  // namespace
 
+FunctionalProgram gradients_as_outputs(FunctionalProgram functional) {
+  CallingConvention& c = functional.convention;
+  Tree gradients{"builtins.dict", "", {}, {}};
+  std::vector<size_t> seen(c.inputs.size());  // one tensor under several names has a gradient under each
+  for (OutputMeaning& meaning : c.outputs)
+    if (auto* g = std::get_if<output::Gradient>(&meaning)) {
+      const InputMeaning& of = c.inputs[g->input];
+      std::vector<std::string> names = {public_name(of)};
+      if (auto* p = std::get_if<input::Parameter>(&of)) names = p->names;
+      if (auto* b = std::get_if<input::Buffer>(&of)) names = b->names;
+      gradients.keys.push_back(text("'grad.", names[std::min(seen[g->input]++, names.size() - 1)], "'"));
+      gradients.children.emplace_back();
+      meaning = output::User{c.user_outputs.size()};
+      c.user_outputs.emplace_back();
+    }
+  if (!gradients.children.empty()) c.out = Tree{"builtins.tuple", "", {}, {c.out, gradients}};
+  return functional;
+}
+
 JointProgram make_joint(FunctionalProgram functional, size_t of, const Wrt& wrt) {
   std::vector<bool> wanted = wanted_inputs(functional, wrt);
   JointProgram joint;

@@ -25,6 +25,9 @@ struct JointProgram {
   size_t loss = 0;               // the user output that is differentiated
 };
 
+/// Gradients that the program computes already, as further results of the caller: (results, {"grad.NAME": gradient}).
+FunctionalProgram gradients_as_outputs(FunctionalProgram functional);
+
 /// Appends the gradients of user output `of`. Where it is no scalar its cotangent becomes a further input. What the
 /// output does not depend on gets no gradient. Parameters that are one tensor are one input, so their gradient is the
 /// sum over all uses.

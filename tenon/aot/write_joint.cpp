@@ -5,6 +5,7 @@
 #include "tenon/export/spell_sizes.h"
 #include "tenon/interp/eager.h"
 #include "tenon/interp/run_graph.h"
+#include "tenon/passes/grad_regions.h"
 #include "tenon/passes/to_torch.h"
 #include "tenon/rules/registry.h"
 #include "tenon/tensor/ones.h"
@@ -49,7 +50,7 @@ class Writer {
     inputs();
     for (const Node& node : spelled_->nodes) replay_.node(node);
     outputs();
-    out_.graph = spell_sizes(replay_.graph.body(), registry());
+    out_.graph = make_grad_regions(spell_sizes(replay_.graph.body(), registry()).body());
     for (size_t i = 0; i < out_.signature.outputs.size(); ++i) out_.signature.outputs[i].arg = out_.graph->outputs[i];
     for (size_t i = 0; i < out_.signature.inputs.size(); ++i) out_.signature.inputs[i].arg = out_.graph->inputs[i];
     rest();
@@ -87,10 +88,21 @@ class Writer {
         replay_.map[v.id] = made;
         replay_.graph->inputs.emplace_back(made);
         InputSpec spec;
-        spec.name = public_name(joint_.convention.inputs[k]);
+        spec.name = tangent_name_ = free_name(public_name(joint_.convention.inputs[k]));
         tangent_ = spelled_->info(v).meta;
         out_.signature.inputs.push_back(std::move(spec));
       }
+  }
+
+  // A joint program that is differentiated again has a cotangent already.
+  std::string free_name(const std::string& wanted) const {
+    auto taken = [&](const std::string& name) {
+      return std::any_of(original_.signature.inputs.begin(), original_.signature.inputs.end(),
+                         [&](const InputSpec& spec) { return spec.name == name; });
+    };
+    std::string name = wanted;
+    for (int i = 1; taken(name); ++i) name = text(wanted, "_", i);
+    return name;
   }
 
   static ValueInfo input_info(ValueInfo info) {
@@ -115,6 +127,10 @@ class Writer {
   void outputs() {
     const CallingConvention& c = joint_.convention;
     auto value = [&](size_t i) { return replay_.moved(spelled_->outputs[i]); };
+    for (const OutputMeaning& meaning : c.outputs)
+      if (auto* v = std::get_if<output::Viewed>(&meaning))
+        fail("the program changes the sizes or strides of ", to_text(c.inputs[v->input]),
+             " in place, which a file of a functional program cannot say; use a view of it (t instead of t_)");
     for (size_t i = 0; i < c.outputs.size(); ++i)
       if (auto* u = std::get_if<output::Updated>(&c.outputs[i])) {
         const InputMeaning& of = c.inputs[u->input];
@@ -159,18 +175,22 @@ class Writer {
     out_.dialect = "ATEN";
     out_.torch_version = original_.torch_version;
     out_.metadata = original_.metadata;
+    std::erase_if(out_.metadata, [](const auto& entry) { return entry.first == sharing_key; });
+    if (!joint_.convention.sharing.empty())
+      out_.metadata.emplace_back(std::string(sharing_key), joint_.convention.sharing);
     out_.namedtuple_fields = original_.namedtuple_fields;
     out_.opset_version = original_.opset_version;
     out_.hints = original_.hints;
     out_.check_payloads = original_.check_payloads;
     ModuleCallSignature& call = *out_.module_calls[0].signature;
+    call.out = joint_.convention.out;
     auto samples = original_.samples;
     if (!tangent_) {
       out_.samples = samples;
       return;
     }
     // The cotangent is a keyword argument behind all others: it comes last when arguments are flattened.
-    std::string name = text("tangent_output_", joint_.loss);
+    std::string name = tangent_name_;
     add_keyword(call.in, name);
     if (call.forward_arg_names) call.forward_arg_names->push_back(name);
     Graph graph = original_.graph.copy();
@@ -206,8 +226,12 @@ class Writer {
   // The calls of submodules, in terms of the new graph. One whose values are no longer there keeps its name alone: what
   // it took and gave has no place in this program.
   void module_calls() {
-    std::unordered_map<std::string_view, Value> by_name;
-    for (ValueId id = 0; id < out_.graph->values.size(); ++id) by_name.emplace(out_.graph->values[id].name, Value{id});
+    std::unordered_map<std::string_view, Value> by_name;  // of the original graph
+    for (const Arg& input : out_.graph->inputs)
+      if (auto* v = input.get<Value>()) by_name[out_.graph->info(*v).name] = *v;
+    for (const Node& node : out_.graph->nodes)  // the last that was made of a node gives its result
+      if (auto* v = node.results.size() == 1 ? node.results[0].get<Value>() : nullptr; v && node.phase == Phase::forward)
+        by_name[node.origin.name] = *v;
     auto move = [&](Args& args) {
       bool found = true;
       for (Arg& arg : args)
@@ -242,6 +266,7 @@ class Writer {
   Replay replay_;
   ExportedProgram out_;
   std::optional<TensorMeta> tangent_;
+  std::string tangent_name_;
 };
 
 }  // namespace

@@ -129,6 +129,44 @@ class Grad(CommandTest):
         self.assertEqual([key for key in results if key.startswith("grad.")], ["grad.memory"])
         numpy.testing.assert_allclose(results["grad.memory"], 2 * after * weight, rtol=1e-4)
 
+    def gradients(self, file, *arguments):
+        joint = self.scratch / f"of_{file.stem}.pt2"
+        self.good("grad", file, "-o", joint, *arguments)
+        return joint, self.results(joint)
+
+    def test_inputs_that_share_memory_which_is_written(self):
+        # x = memory[:8].view(2, 4), y = memory[3:9]; the sum of y before and after x is doubled.
+        joint, results = self.gradients(FILES / "h_shared_inputs.pt2", "--wrt", "inputs")
+        numpy.testing.assert_allclose(results["output_0"], reference("h_shared_inputs.out.npz")["output_0"], rtol=1e-5)
+        numpy.testing.assert_array_equal(results["grad.x"], [[0, 0, 0, 3], [3, 3, 3, 3]])
+        numpy.testing.assert_array_equal(results["grad.y"], [3, 3, 3, 3, 3, 2])
+
+    def test_one_tensor_given_twice_and_written(self):
+        file = FILES / "h_same_input_twice.pt2"  # x.add_(1), then x * y
+        joint, results = self.gradients(file, "--wrt", "inputs")
+        for name in ("x", "y"):
+            numpy.testing.assert_allclose(results[f"grad.{name}"], 2 * results["input.x"], rtol=1e-6)
+        message = self.refused("run", joint, "--inputs", REFERENCE / "h_same_input_twice.in.npz")
+        self.assertIn("x is f32[3] by [1] from 0, y is f32[3] by [1] from 0", message)
+
+    def test_regions_without_gradients_are_kept(self):
+        for file in sorted(FILES.glob("l_*.pt2")):
+            once, first = self.gradients(file, "--wrt", "all")
+            _, second = self.gradients(once, "--wrt", "all")
+            for key in first:
+                if key.startswith("grad."):
+                    numpy.testing.assert_allclose(second[key], first[key], rtol=1e-5, atol=1e-6, err_msg=f"{file.name} {key}")
+        self.assertIn("wrap_with_set_grad_enabled", self.good("show", self.scratch / "of_l_no_grad_region.pt2"))
+
+    def test_second_gradients(self):
+        # memory *= weight; memory[1:3] += x; the sum of memory squared: 2 * memory * after, then 2 * memory ** 2.
+        once, first = self.gradients(FILES / "i_gradient_through_a_buffer.pt2")
+        _, second = self.gradients(once, "--of", "grad.weight")
+        before = first["grad.weight"] / (2 * first["buffer.memory"])
+        numpy.testing.assert_array_equal(second["output_1"], first["grad.weight"])
+        numpy.testing.assert_allclose(second["grad.weight"], 2 * before ** 2, rtol=1e-4)
+        self.assertIn("there are those of weight", self.refused("grad", once, "-o", self.scratch / "no.pt2", "--of", "grad.x"))
+
 
 def module_calls(file):
     with zipfile.ZipFile(file) as archive:
