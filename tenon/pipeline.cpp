@@ -51,6 +51,16 @@ void collect_missing(const GraphBody& graph, std::set<std::string>& names) {
   }
 }
 
+/// The functional program for memory shared as the stored samples share it, gradients among its outputs.
+FunctionalProgram functional_of_samples(const ExportedProgram& program, const Graph& normalized,
+                                        const std::vector<CallArg>& inputs) {
+  std::optional<SampleInputs> samples;
+  try {
+    if (inputs.empty() && program.samples) samples = program.samples();
+  } catch (const Error&) {}  // unreadable: who writes the program warns of it
+  return gradients_as_outputs(functionalize(program, normalized, samples ? samples->leaves : inputs));
+}
+
 std::string labelled(const GraphBody& graph, const CallingConvention& convention) {
   return to_text(
       graph, [&](const GraphBody&, size_t i) { return to_text(convention.inputs[i]); },
@@ -84,12 +94,10 @@ const FunctionalProgram& Walk::functional() {
 }
 
 const JointProgram& Walk::joint() {
-  if (!joint_) {
-    const FunctionalProgram& f = functional();
-    joint_ = driver_.run("differentiate", f.graph->nodes.size(), [&] {
-      return make_joint({f.graph.copy(), f.convention}, options_.of, options_.wrt);
+  if (!joint_)
+    joint_ = driver_.run("differentiate", normalized()->nodes.size(), [&] {
+      return make_joint(functional_of_samples(program_, normalized(), options_.inputs), options_.of, options_.wrt);
     });
-  }
   return *joint_;
 }
 
@@ -140,8 +148,11 @@ std::string show(Walk& walk, StageName after) {
 std::unique_ptr<State> state_of(const ExportedProgram& program, uint64_t seed) {
   auto state = std::make_unique<State>(seed);
   for (const auto* list : {&program.state, &program.constants})
-    for (const NamedTensor& t : *list)
+    for (const NamedTensor& t : *list) {
+      require(!t.absent, "the file has no contents for ", t.name, ", expected ", t.tensor.meta(),
+              ": the model was exported without its weights; export it with them to run it");
       if (!state->find(t.name)) state->add(t.name, t.tensor);
+    }
   return state;
 }
 

@@ -88,7 +88,9 @@ RunResult run_program(const ExportedProgram& program, const std::vector<CallArg>
 RunResult run_program(Walk& walk, const std::vector<CallArg>& inputs, const RunProgramOptions& options = {});
 RunResult run_functional(const FunctionalProgram& functional, const ExportedProgram& program,
                          const std::vector<CallArg>& inputs, const RunProgramOptions& options = {});
-/// The joint program of user output `of`, as a program that can be written to a file.
+/// The joint program of user output `of`, as a program that can be written to a file. It sees memory shared as the
+/// stored sample inputs share it. Of a joint program the gradients count as further outputs, behind the others, and can
+/// be differentiated again.
 ExportedProgram differentiate(const ExportedProgram& program, size_t of, const Wrt& wrt);
 ExportedProgram differentiate(Walk& walk);
 

@@ -66,6 +66,7 @@ class Walk {
   FunctionalProgram run(const std::vector<Sharing>& sharings) {
     bind_inputs();
     for (const Sharing& sharing : sharings) share(sharing, from_, functionalizer_, values_);
+    remember_inputs();
     replay_nodes();
     add_updates();
     add_results();
@@ -76,9 +77,7 @@ class Walk {
 
   /// Whether the program wrote to this input of the signature.
   bool wrote(size_t i) {
-    const Value* v = from_.inputs[i].get<Value>();
-    auto* t = v ? values_[v->id].get<Tensor>() : nullptr;
-    return t && functionalizer_.find(*t).memory->version > 0;
+    return came_[i] && functionalizer_.find(came_[i]).memory->version > 0;
   }
 
  private:
@@ -138,6 +137,18 @@ class Walk {
     }
   }
 
+  // Each tensor as it came: the program may make its own look another way (t_).
+  void remember_inputs() {
+    came_.resize(from_.inputs.size());
+    for (size_t i = 0; i < from_.inputs.size(); ++i) {
+      const Value* v = from_.inputs[i].get<Value>();
+      auto* t = v ? values_[v->id].get<Tensor>() : nullptr;
+      if (!t || !*t) continue;
+      AliasedTensor now = functionalizer_.find(*t);
+      came_[i] = functionalizer_.look(now.memory, now.parts, now.handle.meta(), now.current);
+    }
+  }
+
   void replay_nodes() {
     // Random operators draw from a state that is an input of the pure graph; it is there only where it is used.
     Value rng;
@@ -189,11 +200,20 @@ class Walk {
     std::vector<bool> emitted(graph_.inputs.size());
     for (size_t i = 0; i < from_.inputs.size(); ++i) {
       if (!wrote(i)) continue;
-      const Tensor& t = values_[from_.inputs[i].get<Value>()->id].as<Tensor>();
       size_t input = own_input_[i];
       if (input == no_input || emitted[input]) continue;
       emitted[input] = true;
-      emit_output(functionalizer_.read(t), output::Updated{input});
+      emit_output(functionalizer_.read(came_[i]), output::Updated{input});
+    }
+    for (size_t i = 0; i < from_.inputs.size(); ++i) {
+      if (!came_[i] || own_input_[i] == no_input) continue;
+      const Tensor& left = values_[from_.inputs[i].get<Value>()->id].as<Tensor>();
+      const TensorMeta &before = came_[i].meta(), &after = left.meta();
+      if (before.sizes == after.sizes && before.strides == after.strides && before.offset == after.offset) continue;
+      const InputMeaning& of = convention_.inputs[own_input_[i]];
+      require(std::holds_alternative<input::User>(of), "the program changes the sizes or strides of ", to_text(of),
+              " in place, from ", before, " to ", after, ", which is not supported for state; use a view of it (t instead of t_)");
+      emit_output(functionalizer_.read(left), output::Viewed{own_input_[i]});
     }
   }
 
@@ -232,7 +252,7 @@ class Walk {
 
   // The input that an output of the signature updates, or is the gradient of.
   size_t input_named(const OutputSpec& spec) const {
-    bool buffers = spec.kind == OutputKind::buffer_mutation;
+    bool buffers = spec.kind == OutputKind::buffer_mutation || spec.kind == OutputKind::gradient_to_parameter;
     bool parameters = spec.kind == OutputKind::parameter_mutation || spec.kind == OutputKind::gradient_to_parameter;
     auto named = [&](const std::vector<std::string>& names) {
       return std::find(names.begin(), names.end(), spec.target) != names.end();
@@ -275,9 +295,51 @@ class Walk {
   CallingConvention& convention_ = out_.convention;
   Functionalizer functionalizer_{graph_};
   std::vector<CallArg> values_;                   // by value of the program: handles, or numbers
+  std::vector<Tensor> came_;                      // by input of the signature: the tensor as it came
   std::vector<size_t> own_input_;                 // signature -> input of the new graph
   std::vector<std::pair<Memory*, size_t>> seen_;  // memories of earlier results
 };
+
+std::string in_words(const std::vector<Sharing>& sharings, const ExportedProgram& program) {
+  std::vector<std::string> out;
+  for (const Sharing& s : sharings) out.push_back(to_text(s, program));
+  return join(out, "; ");
+}
+
+bool has_user_input(const Sharing& sharing, const ExportedProgram& program) {
+  auto user = [&](size_t i) { return program.signature.inputs[i].kind == InputKind::user_input; };
+  return std::any_of(sharing.inputs.begin(), sharing.inputs.end(), user) ||
+         std::any_of(sharing.otherwise.begin(), sharing.otherwise.end(), user);
+}
+
+// A program without writes that hands out what it would have written was made for one way of sharing memory: none,
+// unless it says which.
+std::string check_sharing(const ExportedProgram& program, std::vector<Sharing> sharings, bool called) {
+  std::string made_for;
+  for (const auto& [key, value] : program.metadata)
+    if (key == sharing_key) made_for = value;
+  if (!called) return made_for;
+  auto updated = [&](size_t i) {
+    const InputSpec& input = program.signature.inputs[i];
+    for (const OutputSpec& spec : program.signature.outputs) {
+      if (spec.kind == OutputKind::user_input_mutation && input.kind == InputKind::user_input && spec.target == input.name)
+        return true;
+      bool state = spec.kind == OutputKind::buffer_mutation || spec.kind == OutputKind::parameter_mutation;
+      if (state && input.kind != InputKind::user_input && spec.target == input.target) return true;
+    }
+    return false;
+  };
+  std::erase_if(sharings, [&](const Sharing& s) {
+    return !has_user_input(s, program) || (std::none_of(s.inputs.begin(), s.inputs.end(), updated) &&
+                                           std::none_of(s.otherwise.begin(), s.otherwise.end(), updated));
+  });
+  std::string given = in_words(sharings, program);
+  auto said = [](const std::string& words) { return words.empty() ? std::string("no input shares memory") : words; };
+  require(given == made_for, "the program updates inputs and was made for inputs that share memory so: ",
+          said(made_for), "; got inputs of which: ", said(given),
+          "; pass inputs that share memory so, or differentiate the program with sample inputs that share as these do");
+  return made_for;
+}
 
 }  // namespace
 
@@ -292,11 +354,21 @@ FunctionalProgram functionalize(const ExportedProgram& program, const Graph& sou
   FunctionalProgram out = apart.run({});
   // Where storage is shared and written, once more with the sharing inputs over one memory.
   std::vector<Sharing> together = sharings_of(program, user_inputs);
+  std::string made_for = check_sharing(program, together, !user_inputs.empty());
   std::erase_if(together, [&](const Sharing& sharing) {
-    return std::none_of(sharing.inputs.begin(), sharing.inputs.end(), [&](size_t i) { return apart.wrote(i); });
+    auto wrote = [&](size_t i) { return apart.wrote(i); };
+    return std::none_of(sharing.inputs.begin(), sharing.inputs.end(), wrote) &&
+           std::none_of(sharing.otherwise.begin(), sharing.otherwise.end(), wrote);
   });
+  for (const Sharing& sharing : together)
+    if (!sharing.otherwise.empty())
+      fail("the inputs ", program.signature.inputs[sharing.inputs[0]].name, " and ",
+           program.signature.inputs[sharing.otherwise[0]].name,
+           " see the same memory as two dtypes and the program writes to it, which is not supported; pass a copy of one");
   if (!together.empty()) out = Walk(program, source.body()).run(together);
   out.convention.guards = guards_of(program);
+  std::erase_if(together, [&](const Sharing& sharing) { return !has_user_input(sharing, program); });
+  out.convention.sharing = together.empty() ? made_for : in_words(together, program);
   return out;
 }
 

@@ -16,6 +16,7 @@ struct FunctionalProgram {
 ///
 /// State that shares storage, and of which some is written, is one memory: every tensor over it gets the update. The
 /// same for user inputs, where `user_inputs` (flattened, tensors of the call at hand) says which share.
+inline constexpr std::string_view sharing_key = "tenon.shared_inputs";  // in metadata: the convention's `sharing`
 FunctionalProgram functionalize(const ExportedProgram& program, const std::vector<CallArg>& user_inputs = {});
 /// The same, from the program's graph already normalized.
 FunctionalProgram functionalize(const ExportedProgram& program, const Graph& normalized,

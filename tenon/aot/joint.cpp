@@ -52,20 +52,39 @@ std::vector<bool> wanted_inputs(const FunctionalProgram& f, const Wrt& wrt) {
     std::vector<std::string> names;
     if (!found)
       for (size_t i = 0; i < wanted.size(); ++i)
-        if (std::holds_alternative<input::Parameter>(f.convention.inputs[i]) ||
-            std::holds_alternative<input::User>(f.convention.inputs[i]))
+        if (!std::holds_alternative<input::Constant>(f.convention.inputs[i]) &&
+            !std::holds_alternative<input::RngState>(f.convention.inputs[i]) && differentiable(i))
           names.push_back(public_name(f.convention.inputs[i]));
     if (names.size() > 20) {
       names.resize(20);
       names.push_back("...");
     }
-    require(found, "there is no parameter or input ", quoted(name), " to differentiate with respect to; there are ",
+    require(found, "there is no parameter, buffer or input ", quoted(name), " to differentiate with respect to; there are ",
             join(names, ", "));
   }
   return wanted;
 }
 
 }  // namespace
+
+FunctionalProgram gradients_as_outputs(FunctionalProgram functional) {
+  CallingConvention& c = functional.convention;
+  Tree gradients{"builtins.dict", "", {}, {}};
+  std::vector<size_t> seen(c.inputs.size());  // one tensor under several names has a gradient under each
+  for (OutputMeaning& meaning : c.outputs)
+    if (auto* g = std::get_if<output::Gradient>(&meaning)) {
+      const InputMeaning& of = c.inputs[g->input];
+      std::vector<std::string> names = {public_name(of)};
+      if (auto* p = std::get_if<input::Parameter>(&of)) names = p->names;
+      if (auto* b = std::get_if<input::Buffer>(&of)) names = b->names;
+      gradients.keys.push_back(text("'grad.", names[std::min(seen[g->input]++, names.size() - 1)], "'"));
+      gradients.children.emplace_back();
+      meaning = output::User{c.user_outputs.size()};
+      c.user_outputs.emplace_back();
+    }
+  if (!gradients.children.empty()) c.out = Tree{"builtins.tuple", "", {}, {c.out, gradients}};
+  return functional;
+}
 
 JointProgram make_joint(FunctionalProgram functional, size_t of, const Wrt& wrt) {
   std::vector<bool> wanted = wanted_inputs(functional, wrt);

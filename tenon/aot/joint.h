@@ -8,7 +8,7 @@
 namespace tenon {
 
 /// What to differentiate with respect to: parameters that require gradients, floating-point user inputs, both, or by
-/// name (dotted parameter name or input name).
+/// name (dotted name of a parameter or buffer, or input name).
 struct Wrt {
   bool parameters = true;
   bool inputs = false;
@@ -24,6 +24,9 @@ struct JointProgram {
   CallingConvention convention;  // inputs may end with a Tangent, outputs with Gradients
   size_t loss = 0;               // the user output that is differentiated
 };
+
+/// Gradients that the program computes already, as further results of the caller: (results, {"grad.NAME": gradient}).
+FunctionalProgram gradients_as_outputs(FunctionalProgram functional);
 
 /// Appends the gradients of user output `of`. Where it is no scalar its cotangent becomes a further input. What the
 /// output does not depend on gets no gradient. Parameters that are one tensor are one input, so their gradient is the

@@ -88,6 +88,7 @@ TrainingProgram split(const JointProgram& joint) {
     OutputMeaning meaning = joint.convention.outputs[i];
     if (std::holds_alternative<output::Gradient>(meaning)) continue;
     if (auto* u = std::get_if<output::Updated>(&meaning)) u->input = input_of[u->input];
+    if (auto* v = std::get_if<output::Viewed>(&meaning)) v->input = input_of[v->input];
     forward.replay.graph->outputs.push_back(forward.replay.moved(graph.outputs[i]));
     forward.convention.outputs.push_back(meaning);
   }

@@ -5,6 +5,7 @@
 #include "tenon/export/spell_sizes.h"
 #include "tenon/interp/eager.h"
 #include "tenon/interp/run_graph.h"
+#include "tenon/passes/grad_regions.h"
 #include "tenon/passes/to_torch.h"
 #include "tenon/rules/registry.h"
 #include "tenon/tensor/ones.h"
@@ -49,7 +50,7 @@ class Writer {
     inputs();
     for (const Node& node : spelled_->nodes) replay_.node(node);
     outputs();
-    out_.graph = spell_sizes(replay_.graph.body(), registry());
+    out_.graph = make_grad_regions(spell_sizes(replay_.graph.body(), registry()).body());
     for (size_t i = 0; i < out_.signature.outputs.size(); ++i) out_.signature.outputs[i].arg = out_.graph->outputs[i];
     for (size_t i = 0; i < out_.signature.inputs.size(); ++i) out_.signature.inputs[i].arg = out_.graph->inputs[i];
     rest();
@@ -87,10 +88,21 @@ class Writer {
         replay_.map[v.id] = made;
         replay_.graph->inputs.emplace_back(made);
         InputSpec spec;
-        spec.name = public_name(joint_.convention.inputs[k]);
+        spec.name = tangent_name_ = free_name(public_name(joint_.convention.inputs[k]));
         tangent_ = spelled_->info(v).meta;
         out_.signature.inputs.push_back(std::move(spec));
       }
+  }
+
+  // A joint program that is differentiated again has a cotangent already.
+  std::string free_name(const std::string& wanted) const {
+    auto taken = [&](const std::string& name) {
+      return std::any_of(original_.signature.inputs.begin(), original_.signature.inputs.end(),
+                         [&](const InputSpec& spec) { return spec.name == name; });
+    };
+    std::string name = wanted;
+    for (int i = 1; taken(name); ++i) name = text(wanted, "_", i);
+    return name;
   }
 
   static ValueInfo input_info(ValueInfo info) {
@@ -115,6 +127,10 @@ class Writer {
   void outputs() {
     const CallingConvention& c = joint_.convention;
     auto value = [&](size_t i) { return replay_.moved(spelled_->outputs[i]); };
+    for (const OutputMeaning& meaning : c.outputs)
+      if (auto* v = std::get_if<output::Viewed>(&meaning))
+        fail("the program changes the sizes or strides of ", to_text(c.inputs[v->input]),
+             " in place, which a file of a functional program cannot say; use a view of it (t instead of t_)");
     for (size_t i = 0; i < c.outputs.size(); ++i)
       if (auto* u = std::get_if<output::Updated>(&c.outputs[i])) {
         const InputMeaning& of = c.inputs[u->input];
@@ -133,16 +149,21 @@ class Writer {
     for (size_t i = 0; i < c.outputs.size(); ++i)
       if (auto* g = std::get_if<output::Gradient>(&c.outputs[i])) {
         const InputMeaning& of = c.inputs[g->input];
-        if (auto* p = std::get_if<input::Parameter>(&of))
-          for (const std::string& name : p->names) output(OutputKind::gradient_to_parameter, value(i), name);
-        else output(OutputKind::gradient_to_user_input, value(i), public_name(of));
+        // Files know gradients of state and of inputs; a buffer's is one of state.
+        const std::vector<std::string>* names = nullptr;
+        if (auto* p = std::get_if<input::Parameter>(&of)) names = &p->names;
+        if (auto* b = std::get_if<input::Buffer>(&of)) names = &b->names;
+        if (!names) output(OutputKind::gradient_to_user_input, value(i), public_name(of));
+        for (size_t k = 0; names && k < names->size(); ++k)
+          output(OutputKind::gradient_to_parameter, value(i), (*names)[k]);
       }
   }
 
   void rest() {
     out_.state = original_.state;
     out_.constants = original_.constants;
-    out_.module_calls.push_back(original_.module_calls.at(0));
+    module_calls();
+    out_.extra_files = original_.extra_files;
     out_.ranges = original_.ranges;
     out_.guards = original_.guards;
     out_.graph->shapes = original_.graph->shapes;
@@ -154,18 +175,22 @@ class Writer {
     out_.dialect = "ATEN";
     out_.torch_version = original_.torch_version;
     out_.metadata = original_.metadata;
+    std::erase_if(out_.metadata, [](const auto& entry) { return entry.first == sharing_key; });
+    if (!joint_.convention.sharing.empty())
+      out_.metadata.emplace_back(std::string(sharing_key), joint_.convention.sharing);
     out_.namedtuple_fields = original_.namedtuple_fields;
     out_.opset_version = original_.opset_version;
     out_.hints = original_.hints;
     out_.check_payloads = original_.check_payloads;
     ModuleCallSignature& call = *out_.module_calls[0].signature;
+    call.out = joint_.convention.out;
     auto samples = original_.samples;
     if (!tangent_) {
       out_.samples = samples;
       return;
     }
     // The cotangent is a keyword argument behind all others: it comes last when arguments are flattened.
-    std::string name = text("tangent_output_", joint_.loss);
+    std::string name = tangent_name_;
     add_keyword(call.in, name);
     if (call.forward_arg_names) call.forward_arg_names->push_back(name);
     Graph graph = original_.graph.copy();
@@ -198,6 +223,35 @@ class Writer {
     };
   }
 
+  // The calls of submodules, in terms of the new graph. One whose values are no longer there keeps its name alone: what
+  // it took and gave has no place in this program.
+  void module_calls() {
+    std::unordered_map<std::string_view, Value> by_name;  // of the original graph
+    for (const Arg& input : out_.graph->inputs)
+      if (auto* v = input.get<Value>()) by_name[out_.graph->info(*v).name] = *v;
+    for (const Node& node : out_.graph->nodes)  // the last that was made of a node gives its result
+      if (auto* v = node.results.size() == 1 ? node.results[0].get<Value>() : nullptr; v && node.phase == Phase::forward)
+        by_name[node.origin.name] = *v;
+    auto move = [&](Args& args) {
+      bool found = true;
+      for (Arg& arg : args)
+        for_each_tensor(arg, [&](Value& v) {
+          if (!v) return;
+          const ValueInfo& old = original_.graph->info(v);
+          auto at = by_name.find(old.name);
+          found = found && at != by_name.end() && out_.graph->info(at->second).type == old.type &&
+                  out_.graph->info(at->second).meta.sizes == old.meta.sizes;
+          if (found) v = at->second;
+        });
+      return found;
+    };
+    for (ModuleCallEntry entry : original_.module_calls) {
+      bool moved = !entry.signature || (move(entry.signature->inputs) && move(entry.signature->outputs));
+      if (!moved && !entry.fqn.empty()) entry.signature.reset();
+      out_.module_calls.push_back(std::move(entry));
+    }
+  }
+
   static void add_keyword(Tree& in, const std::string& name) {
     require(in.children.size() == 2, "the program's arguments are not (args, kwargs)");
     Tree& keywords = in.children[1];
@@ -212,6 +266,7 @@ class Writer {
   Replay replay_;
   ExportedProgram out_;
   std::optional<TensorMeta> tangent_;
+  std::string tangent_name_;
 };
 
 }  // namespace

@@ -61,6 +61,7 @@ struct NamedTensor {
   std::string name;
   Tensor tensor;
   bool is_parameter = false;
+  bool absent = false;  // the file has no bytes for it (a model exported without its weights); zeros stand in its place
 };
 
 /// A payload that PyTorch pickled: a custom object or a tensor of a class of its own. It is carried as bytes, which

@@ -118,8 +118,10 @@ class ProgramVerifier {
         case OutputKind::user_output:
         case OutputKind::loss_output: user_seen = true; break;
         case OutputKind::buffer_mutation: check_target(spec, i, buffers_, "buffer"); break;
-        case OutputKind::parameter_mutation:
-        case OutputKind::gradient_to_parameter: check_target(spec, i, parameters_, "parameter"); break;
+        case OutputKind::parameter_mutation: check_target(spec, i, parameters_, "parameter"); break;
+        case OutputKind::gradient_to_parameter:  // or to a buffer: the schema has no kind of its own for it
+          if (!buffers_.contains(spec.target)) check_target(spec, i, parameters_, "parameter");
+          break;
         case OutputKind::user_input_mutation:
         case OutputKind::gradient_to_user_input: check_target(spec, i, user_inputs_, "user input"); break;
         case OutputKind::token: break;

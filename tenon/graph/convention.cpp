@@ -35,6 +35,7 @@ std::string to_text(const OutputMeaning& meaning, const CallingConvention& conve
     return out;
   }
   if (auto* u = std::get_if<output::Updated>(&meaning)) return "updated " + to_text(convention.inputs[u->input]);
+  if (auto* v = std::get_if<output::Viewed>(&meaning)) return "viewed " + to_text(convention.inputs[v->input]);
   if (auto* g = std::get_if<output::Gradient>(&meaning)) return "gradient of " + to_text(convention.inputs[g->input]);
   if (auto* s = std::get_if<output::SavedSize>(&meaning)) return "saved size " + s->symbol;
   return "saved " + std::get<output::Saved>(meaning).name;

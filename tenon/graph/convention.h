@@ -57,6 +57,10 @@ struct Updated {
   size_t input = 0;
   bool operator==(const Updated&) const = default;
 };  // new contents of an input of this graph
+struct Viewed {
+  size_t input = 0;
+  bool operator==(const Viewed&) const = default;
+};  // an input whose sizes, strides or place the program changed (t_, unsqueeze_): what that tensor is afterwards
 struct Gradient {
   size_t input = 0;
   bool operator==(const Gradient&) const = default;
@@ -70,7 +74,7 @@ struct SavedSize {
   bool operator==(const SavedSize&) const = default;
 };
 }  // namespace output
-using OutputMeaning = std::variant<output::User, output::Updated, output::Gradient, output::Saved, output::SavedSize>;
+using OutputMeaning = std::variant<output::User, output::Updated, output::Viewed, output::Gradient, output::Saved, output::SavedSize>;
 
 /// A user output that shares storage with an input, or with another output, in the original program.
 struct Alias {
@@ -105,6 +109,7 @@ struct CallingConvention {
   std::vector<std::string> user_names;  // names of flattened arguments
   Tree in, out;
   std::vector<InputGuard> guards;
+  std::string sharing;  // which of the caller's tensors share memory that is written, in words; empty: none
 };
 
 std::string to_text(const InputMeaning& meaning);  // parameter fc.weight

@@ -1,6 +1,10 @@
 #include "tenon/ops/conversion.h"
 
+#include "tenon/ops/arithmetic.h"
+#include "tenon/ops/comparison.h"
 #include "tenon/ops/creation.h"
+#include "tenon/ops/where.h"
+#include "tenon/ops/views.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
 #include "tenon/rules/symbolic_shapes.h"
@@ -99,9 +103,12 @@ void register_conversion(Registry& ops) {
                        .kind = OpKind::pointwise,
                        .scalar = [](Expr /*old*/, Expr data) { return data; },
                        .to_torch =
-                           [](Build& b) {
-                             return copy(b["old"], b["data"]);
-                           },  // what is written has its gradients in it already
+                           [](Build& b) -> Results {
+                             Tensor none = b["old"] - detach(b["old"]);  // zero, with the gradient of old
+                             Tensor gradient = where(isfinite(b["old"]), none, zeros_like(none));
+                             Tensor value = detach(b["data"]);
+                             return one(value + gradient);
+                           },
                        .vjp = {{"old", [](Vjp& v) { return v.grad(); }}},
                        .promote = Promote::first,
                    });

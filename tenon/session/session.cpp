@@ -141,11 +141,17 @@ RunResult Session::run(State& state, const std::vector<CallArg>& inputs, const R
       else if (auto* p = std::get_if<input::Parameter>(&of))
         for (const std::string& name : p->names) out.parameters.emplace_back(name, value);
       else if (std::holds_alternative<input::User>(of)) out.inputs.emplace_back(public_name(of), value);
+    } else if (auto* viewed = std::get_if<output::Viewed>(&m)) {
+      std::string name = public_name(c.inputs[viewed->input]);
+      std::erase_if(out.inputs, [&](const auto& entry) { return entry.first == name; });
+      out.inputs.emplace_back(name, *results[i].get<Tensor>());
     } else if (auto* g = std::get_if<output::Gradient>(&m)) {
       const InputMeaning& of = c.inputs[g->input];
       Tensor value = results[i].as<Tensor>();
       if (auto* p = std::get_if<input::Parameter>(&of))
         for (const std::string& name : p->names) out.gradients.emplace_back(name, value);
+      else if (auto* b = std::get_if<input::Buffer>(&of))
+        for (const std::string& name : b->names) out.gradients.emplace_back(name, value);
       else out.gradients.emplace_back(public_name(of), value);
     }
   }

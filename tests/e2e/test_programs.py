@@ -104,6 +104,76 @@ class Grad(CommandTest):
         self.assertIn("grad.features.0.weight", results)
 
 
+    def test_extra_files_and_the_calls_of_submodules_are_kept(self):
+        file, joint = self.scratch / "extra.pt2", self.scratch / "joint.pt2"
+        with zipfile.ZipFile(FILES / "a_mlp.pt2") as old, zipfile.ZipFile(file, "w") as new:
+            for entry in old.infolist():
+                new.writestr(entry.filename, old.read(entry))
+            root = old.namelist()[0].split("/")[0]
+            new.writestr(f"{root}/extra/note.txt", "beside the program")
+        self.good("grad", file, "-o", joint)
+        with zipfile.ZipFile(joint) as archive:
+            self.assertEqual(archive.read("joint/extra/note.txt"), b"beside the program")
+        names = [entry["fqn"] for entry in module_calls(file)]
+        self.assertGreater(len(names), 1)
+        self.assertEqual([entry["fqn"] for entry in module_calls(joint)], names)
+
+    def test_by_a_buffer(self):
+        file, joint = FILES / "i_gradient_through_a_buffer.pt2", self.scratch / "joint.pt2"
+        self.assertIn("memory", self.good("grad", file, "-o", joint, "--wrt", "memory"))
+        results = self.results(joint)
+        # The program: memory *= weight; memory[1:3] += x; the sum of memory squared.
+        x, after = reference("i_gradient_through_a_buffer.in.npz")["x"], results["buffer.memory"]
+        before = reference("i_gradient_through_a_buffer.grad.npz")["grad.weight"] / (2 * after)
+        weight = (after - numpy.array([0, x[0], x[1], 0])) / before
+        self.assertEqual([key for key in results if key.startswith("grad.")], ["grad.memory"])
+        numpy.testing.assert_allclose(results["grad.memory"], 2 * after * weight, rtol=1e-4)
+
+    def gradients(self, file, *arguments):
+        joint = self.scratch / f"of_{file.stem}.pt2"
+        self.good("grad", file, "-o", joint, *arguments)
+        return joint, self.results(joint)
+
+    def test_inputs_that_share_memory_which_is_written(self):
+        # x = memory[:8].view(2, 4), y = memory[3:9]; the sum of y before and after x is doubled.
+        joint, results = self.gradients(FILES / "h_shared_inputs.pt2", "--wrt", "inputs")
+        numpy.testing.assert_allclose(results["output_0"], reference("h_shared_inputs.out.npz")["output_0"], rtol=1e-5)
+        numpy.testing.assert_array_equal(results["grad.x"], [[0, 0, 0, 3], [3, 3, 3, 3]])
+        numpy.testing.assert_array_equal(results["grad.y"], [3, 3, 3, 3, 3, 2])
+
+    def test_one_tensor_given_twice_and_written(self):
+        file = FILES / "h_same_input_twice.pt2"  # x.add_(1), then x * y
+        joint, results = self.gradients(file, "--wrt", "inputs")
+        for name in ("x", "y"):
+            numpy.testing.assert_allclose(results[f"grad.{name}"], 2 * results["input.x"], rtol=1e-6)
+        message = self.refused("run", joint, "--inputs", REFERENCE / "h_same_input_twice.in.npz")
+        self.assertIn("x is f32[3] by [1] from 0, y is f32[3] by [1] from 0", message)
+
+    def test_regions_without_gradients_are_kept(self):
+        for file in sorted(FILES.glob("l_*.pt2")):
+            once, first = self.gradients(file, "--wrt", "all")
+            _, second = self.gradients(once, "--wrt", "all")
+            for key in first:
+                if key.startswith("grad."):
+                    numpy.testing.assert_allclose(second[key], first[key], rtol=1e-5, atol=1e-6, err_msg=f"{file.name} {key}")
+        self.assertIn("wrap_with_set_grad_enabled", self.good("show", self.scratch / "of_l_no_grad_region.pt2"))
+
+    def test_second_gradients(self):
+        # memory *= weight; memory[1:3] += x; the sum of memory squared: 2 * memory * after, then 2 * memory ** 2.
+        once, first = self.gradients(FILES / "i_gradient_through_a_buffer.pt2")
+        _, second = self.gradients(once, "--of", "grad.weight")
+        before = first["grad.weight"] / (2 * first["buffer.memory"])
+        numpy.testing.assert_array_equal(second["output_1"], first["grad.weight"])
+        numpy.testing.assert_allclose(second["grad.weight"], 2 * before ** 2, rtol=1e-4)
+        self.assertIn("there are those of weight", self.refused("grad", once, "-o", self.scratch / "no.pt2", "--of", "grad.x"))
+
+
+def module_calls(file):
+    with zipfile.ZipFile(file) as archive:
+        model = next(name for name in archive.namelist() if name.endswith("models/model.json"))
+        return json.loads(archive.read(model))["graph_module"]["module_call_graph"]
+
+
 class Convert(CommandTest):
     def test_a_converted_program_shows_and_runs_the_same(self):
         for release in ("torch-2.4", "torch-2.5", "torch-2.6", "torch-2.7", "torch-2.8", "torch-2.9", "torch-2.11", "torch-2.15"):

@@ -125,13 +125,22 @@ void add_grad(CLI::App& app, GradRequest& request) {
   verb->add_option("FILE", request.file, "A .pt2 file")->required()->type_name("");
   verb->add_option("-o,--output", request.out, "The .pt2 file to write")->required()->type_name("OUT");
   add_open(*verb, request.open);
-  add_of(*verb, request.walk.of);
+  verb->add_option_function<std::string>(
+          "--of",
+          [&request](const std::string& value) {
+            if (starts_with(value, "grad.")) request.of_gradient = value.substr(5);
+            else request.walk.of = output_number(value);
+          },
+          "The output to differentiate: output_0 (the default), output_1, ...; of a file that tenon grad made also "
+          "grad.NAME")
+      ->type_name("OUTPUT");
   add_wrt(*verb, request.walk.wrt);
   add_verbose(*verb, request.verbose);
   verb->footer(
       "Example:\n  tenon grad examples/digits/digits_cnn.pt2 -o joint.pt2 --wrt=all\n  tenon run joint.pt2\n\n"
       "Where the output is no scalar, its cotangent becomes the input tangent_output_N, which is ones where it is left "
-      "out.");
+      "out. Inputs that share memory share it as the stored sample inputs do. Of a file that tenon grad made, the "
+      "gradients become outputs behind the others, and --of grad.NAME gives second gradients.");
 }
 
 void add_convert(CLI::App& app, ConvertRequest& request) {

@@ -36,6 +36,7 @@ struct GradRequest {
   OpenOptions open;
   WalkOptions walk;
   bool verbose = false;
+  std::string of_gradient;  // where not empty: this gradient of a joint program, in place of walk.of
 };
 int grad_file(const GradRequest& request);
 

@@ -52,6 +52,7 @@ class PayloadReader {
     std::string path = text(folder_, entry.at("path_name").as_string());
     const ZipEntry& payload = archive_->at(path);
     if (payload.size == 0) {
+      out.absent = *bytes > 0;
       out.tensor = zeros(std::move(meta), *bytes, *described);
       return out;
     }

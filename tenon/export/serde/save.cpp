@@ -221,8 +221,8 @@ void write_payloads(ArchiveWriter& archive, const std::vector<NamedTensor>& tens
   std::map<std::pair<const Storage*, DType>, size_t> group_of;
   std::vector<std::vector<const NamedTensor*>> groups;
   for (const NamedTensor& t : tensors) {
-    const Storage* storage =
-        t.tensor.storage()->size() ? t.tensor.storage().get() : nullptr;  // empty ones share one file
+    bool bytes = t.tensor.storage()->size() > 0 && !t.absent;
+    const Storage* storage = bytes ? t.tensor.storage().get() : nullptr;  // those without bytes share one file
     auto [group, fresh] = group_of.try_emplace({storage, t.tensor.dtype()}, groups.size());
     if (fresh) groups.emplace_back();
     groups[group->second].push_back(&t);
@@ -256,7 +256,8 @@ void write_payloads(ArchiveWriter& archive, const std::vector<NamedTensor>& tens
   for (size_t i = 0; i < groups.size(); ++i) {
     std::string file = text(prefix, counts[std::string(prefix)]++);
     const Storage& storage = *groups[i][0]->tensor.storage();
-    archive.add(text("data/", kind, "/", file), std::span(storage.data(), storage.size()));
+    archive.add(text("data/", kind, "/", file),
+                std::span(storage.data(), groups[i][0]->absent ? 0 : storage.size()));
     for (const NamedTensor* t : groups[i]) write_entry(t->name, file, t->is_parameter, &t->tensor.meta(), false);
   }
   out.end_object();
