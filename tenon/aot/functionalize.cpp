@@ -76,9 +76,7 @@ class Walk {
   }
 
   /// Whether the program wrote to this input of the signature.
-  bool wrote(size_t i) {
-    return came_[i] && functionalizer_.find(came_[i]).memory->version > 0;
-  }
+  bool wrote(size_t i) { return came_[i] && functionalizer_.find(came_[i]).memory->version > 0; }
 
  private:
   void bind_inputs() {
@@ -212,7 +210,8 @@ class Walk {
       if (before.sizes == after.sizes && before.strides == after.strides && before.offset == after.offset) continue;
       const InputMeaning& of = convention_.inputs[own_input_[i]];
       require(std::holds_alternative<input::User>(of), "the program changes the sizes or strides of ", to_text(of),
-              " in place, from ", before, " to ", after, ", which is not supported for state; use a view of it (t instead of t_)");
+              " in place, from ", before, " to ", after,
+              ", which is not supported for state; use a view of it (t instead of t_)");
       emit_output(functionalizer_.read(left), output::Viewed{own_input_[i]});
     }
   }
@@ -322,7 +321,8 @@ std::string check_sharing(const ExportedProgram& program, std::vector<Sharing> s
   auto updated = [&](size_t i) {
     const InputSpec& input = program.signature.inputs[i];
     for (const OutputSpec& spec : program.signature.outputs) {
-      if (spec.kind == OutputKind::user_input_mutation && input.kind == InputKind::user_input && spec.target == input.name)
+      if (spec.kind == OutputKind::user_input_mutation && input.kind == InputKind::user_input &&
+          spec.target == input.name)
         return true;
       bool state = spec.kind == OutputKind::buffer_mutation || spec.kind == OutputKind::parameter_mutation;
       if (state && input.kind != InputKind::user_input && spec.target == input.target) return true;
@@ -335,8 +335,9 @@ std::string check_sharing(const ExportedProgram& program, std::vector<Sharing> s
   });
   std::string given = in_words(sharings, program);
   auto said = [](const std::string& words) { return words.empty() ? std::string("no input shares memory") : words; };
-  require(given == made_for, "the program updates inputs and was made for inputs that share memory so: ",
-          said(made_for), "; got inputs of which: ", said(given),
+  require(given == made_for,
+          "the program updates inputs and was made for inputs that share memory so: ", said(made_for),
+          "; got inputs of which: ", said(given),
           "; pass inputs that share memory so, or differentiate the program with sample inputs that share as these do");
   return made_for;
 }
@@ -364,7 +365,8 @@ FunctionalProgram functionalize(const ExportedProgram& program, const Graph& sou
     if (!sharing.otherwise.empty())
       fail("the inputs ", program.signature.inputs[sharing.inputs[0]].name, " and ",
            program.signature.inputs[sharing.otherwise[0]].name,
-           " see the same memory as two dtypes and the program writes to it, which is not supported; pass a copy of one");
+           " see the same memory as two dtypes and the program writes to it, which is not supported; pass a copy of "
+           "one");
   if (!together.empty()) out = Walk(program, source.body()).run(together);
   out.convention.guards = guards_of(program);
   std::erase_if(together, [&](const Sharing& sharing) { return !has_user_input(sharing, program); });

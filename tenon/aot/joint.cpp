@@ -59,8 +59,8 @@ std::vector<bool> wanted_inputs(const FunctionalProgram& f, const Wrt& wrt) {
       names.resize(20);
       names.push_back("...");
     }
-    require(found, "there is no parameter, buffer or input ", quoted(name), " to differentiate with respect to; there are ",
-            join(names, ", "));
+    require(found, "there is no parameter, buffer or input ", quoted(name),
+            " to differentiate with respect to; there are ", join(names, ", "));
   }
   return wanted;
 }

@@ -81,8 +81,7 @@ void share(const Sharing& sharing, const GraphBody& from, Functionalizer& functi
   Tensor first, everyone;  // everyone: the sum of what each holds, which nobody reads and all get gradients through
   bool overlap = false;
   for (size_t k = 0; k < sharing.places.size(); ++k)
-    for (size_t other = 0; other < k; ++other)
-      overlap = overlap || meet(sharing.places[other], sharing.places[k]);
+    for (size_t other = 0; other < k; ++other) overlap = overlap || meet(sharing.places[other], sharing.places[k]);
   overlap = overlap && is_differentiable(sharing.places[0].dtype);
   {
     DispatchScope scope(&functionalizer.tracer);
@@ -97,7 +96,8 @@ void share(const Sharing& sharing, const GraphBody& from, Functionalizer& functi
       }
       const TensorMeta& place = sharing.places[k];
       if (overlap) {
-        Tensor alone = as_strided_scatter(zeros(Sizes{sharing.elements}, first), t, place.sizes, place.strides, place.offset);
+        Tensor alone =
+            as_strided_scatter(zeros(Sizes{sharing.elements}, first), t, place.sizes, place.strides, place.offset);
         everyone = everyone ? everyone + alone : alone;
       }
       memory->base = as_strided_scatter(memory->base, t, place.sizes, place.strides, place.offset);

@@ -40,7 +40,6 @@ bool has_name(const InputMeaning& meaning, const InputSpec& spec) {
   unreachable();
 }
 
-
 class Writer {
  public:
   Writer(const JointProgram& joint, const ExportedProgram& original)
@@ -230,7 +229,8 @@ class Writer {
     for (const Arg& input : out_.graph->inputs)
       if (auto* v = input.get<Value>()) by_name[out_.graph->info(*v).name] = *v;
     for (const Node& node : out_.graph->nodes)  // the last that was made of a node gives its result
-      if (auto* v = node.results.size() == 1 ? node.results[0].get<Value>() : nullptr; v && node.phase == Phase::forward)
+      if (auto* v = node.results.size() == 1 ? node.results[0].get<Value>() : nullptr;
+          v && node.phase == Phase::forward)
         by_name[node.origin.name] = *v;
     auto move = [&](Args& args) {
       bool found = true;

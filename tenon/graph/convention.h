@@ -74,7 +74,8 @@ struct SavedSize {
   bool operator==(const SavedSize&) const = default;
 };
 }  // namespace output
-using OutputMeaning = std::variant<output::User, output::Updated, output::Viewed, output::Gradient, output::Saved, output::SavedSize>;
+using OutputMeaning =
+    std::variant<output::User, output::Updated, output::Viewed, output::Gradient, output::Saved, output::SavedSize>;
 
 /// A user output that shares storage with an input, or with another output, in the original program.
 struct Alias {

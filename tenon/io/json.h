@@ -144,8 +144,8 @@ struct JsonLimits {
   Budget* budget = nullptr;          // of the file that the text is from
 };
 
-/// Owns the text and the values. Refused: duplicate keys, text that is not UTF-8, NaN and Infinity (unless asked for), anything over the
-/// limits.
+/// Owns the text and the values. Refused: duplicate keys, text that is not UTF-8, NaN and Infinity (unless asked for),
+/// anything over the limits.
 class JsonDocument {
  public:
   /// `subject` names the text in messages, as a file name or an entry of an archive.

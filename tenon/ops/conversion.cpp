@@ -3,8 +3,8 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/comparison.h"
 #include "tenon/ops/creation.h"
-#include "tenon/ops/where.h"
 #include "tenon/ops/views.h"
+#include "tenon/ops/where.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
 #include "tenon/rules/symbolic_shapes.h"
@@ -102,13 +102,13 @@ void register_conversion(Registry& ops) {
                        .schema = "tenon::overlay(Tensor old, Tensor data) -> Tensor",
                        .kind = OpKind::pointwise,
                        .scalar = [](Expr /*old*/, Expr data) { return data; },
-                       .to_torch =
-                           [](Build& b) -> Results {
-                             Tensor none = b["old"] - detach(b["old"]);  // zero, with the gradient of old
-                             Tensor gradient = where(isfinite(b["old"]), none, zeros_like(none));
-                             Tensor value = detach(b["data"]);
-                             return one(value + gradient);
-                           },
+                       .to_torch = [](Build& b) -> Results {
+                         if (!is_floating(b["old"].dtype())) return copy(b["old"], b["data"]);
+                         Tensor none = b["old"] - detach(b["old"]);  // zero, with the gradient of old
+                         Tensor gradient = where(isfinite(b["old"]), none, zeros_like(none));
+                         Tensor value = detach(copy(b["old"], b["data"]));
+                         return one(value + gradient);
+                       },
                        .vjp = {{"old", [](Vjp& v) { return v.grad(); }}},
                        .promote = Promote::first,
                    });

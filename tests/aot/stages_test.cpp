@@ -165,7 +165,8 @@ TEST(Joint, AnUnknownNameIsAnErrorThatListsTheKnownOnes) {
     make_joint(functionalize(b.program), 0, parse_wrt("v"));
     FAIL();
   } catch (const Error& e) {
-    EXPECT_STREQ(e.what(), "there is no parameter, buffer or input 'v' to differentiate with respect to; there are w, x");
+    EXPECT_STREQ(e.what(),
+                 "there is no parameter, buffer or input 'v' to differentiate with respect to; there are w, x");
   }
 }
 

@@ -34,8 +34,7 @@ TEST(Budget, SaysWhatOfWhichFileTookHowMuch) {
     budget.take_bytes(101, "deflated entries");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(),
-                 "m.pt2: reading deflated entries takes more bytes than a file of its size may take");
+    EXPECT_STREQ(error.what(), "m.pt2: reading deflated entries takes more bytes than a file of its size may take");
   }
 }
 

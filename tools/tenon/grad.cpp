@@ -24,7 +24,8 @@ size_t output_of(const GradRequest& request, const ExportedProgram& program) {
     ++gradients;
   }
   fail("there is no gradient ", quoted(request.of_gradient), " to differentiate; ",
-       names.empty() ? "the program computes none: make one that does with tenon grad" : "there are those of " + join(names, ", "));
+       names.empty() ? "the program computes none: make one that does with tenon grad"
+                     : "there are those of " + join(names, ", "));
 }
 
 }  // namespace

@@ -107,7 +107,8 @@ void add_run(CLI::App& app, RunRequest& request) {
                    "An .npz or .safetensors file of inputs, by name or as arr_0, arr_1, ...; without it the sample "
                    "inputs stored in FILE are used")
       ->type_name("NPZ");
-  verb->add_option("--outputs", request.outputs, "The .npz or .safetensors file to write results to; without it they are printed")
+  verb->add_option("--outputs", request.outputs,
+                   "The .npz or .safetensors file to write results to; without it they are printed")
       ->type_name("NPZ");
   verb->add_option("--threads", request.threads, "How many threads to use; all of the machine's by default")
       ->check(CLI::Range(1, 1024))

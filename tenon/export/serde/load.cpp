@@ -130,9 +130,8 @@ void read_state(ExportedProgram& program, const std::shared_ptr<const Archive>& 
 ExportedProgram read_file(const std::string& path, const OpTable& ops, const LoadOptions& options) {
   auto archive = Archive::open(path, options.model);
   std::string entry = archive->program_entry();
-  JsonDocument document =
-      read_program_json(archive->content(entry), text(path, ": ", entry), archive->container() == Container::flat,
-                        archive->budget());
+  JsonDocument document = read_program_json(archive->content(entry), text(path, ": ", entry),
+                                            archive->container() == Container::flat, archive->budget());
   ReadContext context{.ops = ops, .budget = archive->budget()};
   ExportedProgram program = read_root(document.root(), context);
   read_state(program, archive, context);

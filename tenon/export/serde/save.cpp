@@ -256,8 +256,7 @@ void write_payloads(ArchiveWriter& archive, const std::vector<NamedTensor>& tens
   for (size_t i = 0; i < groups.size(); ++i) {
     std::string file = text(prefix, counts[std::string(prefix)]++);
     const Storage& storage = *groups[i][0]->tensor.storage();
-    archive.add(text("data/", kind, "/", file),
-                std::span(storage.data(), groups[i][0]->absent ? 0 : storage.size()));
+    archive.add(text("data/", kind, "/", file), std::span(storage.data(), groups[i][0]->absent ? 0 : storage.size()));
     for (const NamedTensor* t : groups[i]) write_entry(t->name, file, t->is_parameter, &t->tensor.meta(), false);
   }
   out.end_object();
