@@ -54,7 +54,7 @@ void save_tensors(const std::map<std::string, Tensor>& tensors, const std::strin
     if (!safe && !numpy)
       detail::fail_call(name, ": NumPy has no dtype ", inner.dtype(),
                         "; write a .safetensors file, or convert it with to(tenon::f32)");
-    arrays.push_back({name, guarded(ErrorKind::call, [&] { return to_array(tensor); })});
+    arrays.push_back({name, guarded(ErrorKind::call, [&tensor = tensor] { return to_array(tensor); })});
   }
   guarded(ErrorKind::file, [&] { safe ? tenon::save_safetensors(path, arrays) : tenon::save_npz(path, arrays); });
 }

@@ -48,7 +48,7 @@ const std::pair<const char*, void (*)(std::string_view)> readers[] = {
 
 TEST(Seeds, AreRead) {
   for (auto [target, read] : readers)
-    for (const Seed& seed : seeds(target)) EXPECT_EQ(message_of([&] { read(seed.bytes); }), "") << seed.name;
+    for (const Seed& seed : seeds(target)) EXPECT_EQ(message_of([&, read = read] { read(seed.bytes); }), "") << seed.name;
 }
 
 TEST(Seeds, WithAnyByteChangedGiveAnErrorOrAValue) {
@@ -56,7 +56,7 @@ TEST(Seeds, WithAnyByteChangedGiveAnErrorOrAValue) {
     for (Seed& seed : seeds(target))
       for (char& byte : seed.bytes) {
         byte = static_cast<char>(byte ^ 0x81);
-        message_of([&] { read(seed.bytes); });
+        message_of([&, read = read] { read(seed.bytes); });
         byte = static_cast<char>(byte ^ 0x81);
       }
 }
