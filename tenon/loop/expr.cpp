@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "tenon/base/error.h"
+#include "tenon/base/saturate.h"
 
 namespace tenon::loop {
 
@@ -65,7 +66,7 @@ ExprId Arena::add(ExprNode node) {
 Expr constant(Arena& arena, double value, Compute type) {
   ExprNode node{.fn = Fn::constant, .type = type};
   if (type == Compute::i64 || type == Compute::boolean)
-    node.integer = type == Compute::boolean ? value != 0 : static_cast<int64_t>(value);
+    node.integer = type == Compute::boolean ? value != 0 : saturated(value);
   else node.real = value;
   return {&arena, arena.add(node)};
 }

@@ -1,5 +1,6 @@
 #include "tenon/ops/blas.h"
 
+#include "tenon/base/saturate.h"
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/einsum.h"
@@ -83,7 +84,7 @@ Tensor multiplied(const Tensor& a, const Tensor& b, const ArgsView& call) {
 // Numbers meet integers as integers, truth values as truth.
 Tensor scaled(const Tensor& x, const ArgsView& call, const char* by) {
   if (x.dtype() == DType::boolean) return mul(x, call.number(by) != 0);
-  if (!is_floating(x.dtype())) return mul(x, static_cast<int64_t>(call.number(by)));
+  if (!is_floating(x.dtype())) return mul(x, saturated(call.number(by)));
   return call.number(by) == 1 ? x : mul(x, call.arg(by));
 }
 

@@ -105,7 +105,8 @@ void register_conversion(Registry& ops) {
                        .to_torch = [](Build& b) -> Results {
                          if (!is_floating(b["old"].dtype())) return copy(b["old"], b["data"]);
                          Tensor none = b["old"] - detach(b["old"]);  // zero, with the gradient of old
-                         Tensor gradient = where(isfinite(b["old"]), none, zeros_like(none));
+                         Tensor finite = isfinite(b["old"]), zero = zeros_like(none);
+                         Tensor gradient = where(finite, none, zero);
                          Tensor value = detach(copy(b["old"], b["data"]));
                          return one(value + gradient);
                        },

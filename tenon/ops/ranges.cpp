@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "tenon/base/saturate.h"
 #include "tenon/ops/comparison.h"
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/creation.h"
@@ -40,7 +41,7 @@ SymInt arange_length(const ArgsView& m) {
   double start = has(m, "start") ? m.number("start") : 0, end = m.number("end"),
          step = has(m, "step") ? m.number("step") : 1;
   m.require(step != 0 && (end - start) / step >= 0, "the bounds ", start, " and ", end, " do not fit the step ", step);
-  return static_cast<int64_t>(std::ceil((end - start) / step));
+  return saturated(std::ceil((end - start) / step));
 }
 
 Metas arange_meta(MetaCall& m) {

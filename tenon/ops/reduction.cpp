@@ -75,8 +75,8 @@ Tensor share_evenly(const Tensor& grad, const Tensor& x, const Tensor& extreme, 
   const Sizes& sizes = x.sizes();
   Tensor y = restore_dims(extreme, sizes, over.dims, over.keepdim),
          g = restore_dims(grad, sizes, over.dims, over.keepdim);
-  Tensor reached = eq(x, y);
-  return g * reached / sum(reached, dims_argument(over), true);
+  Tensor reached = eq(x, y), count = sum(reached, dims_argument(over), true);
+  return g * reached / count;
 }
 
 void require_elements(const ArgsView& m, const Sizes& sizes, const Reduced& over) {

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "tenon/base/saturate.h"
+
 namespace tenon::special {
 namespace {
 
@@ -39,7 +41,7 @@ double ke(double n, double x) {
 // p(k + 1) from p(k) and p(k - 1); below 0 the polynomials are 0.
 template <class Next>
 double recurrence(double n, double first, double second, Next next) {
-  auto degree = static_cast<int64_t>(n);
+  int64_t degree = saturated(n);
   if (degree < 0) return 0;
   if (degree == 0) return first;
   double before = first, now = second;

@@ -23,6 +23,7 @@ struct Matrix {
 };
 template <class T>
 Matrix<T> matrix(const Heads<T>& heads, Int b, Int h, Int first) {
+  if (!heads.data) return {nullptr, heads.stride[2], heads.stride[3]};
   return {heads.data + b * heads.stride[0] + h * heads.stride[1] + first * heads.stride[2], heads.stride[2],
           heads.stride[3]};
 }

@@ -166,7 +166,8 @@ std::string check_call(const tenon::Op& op, std::span<const CallArg> args, const
   size_t next = 0;
   for (const CallArg& arg : args)
     for_each_tensor(arg, [&](const Tensor& t) {
-      if (t) std::memcpy(buffers[next].data(), t.bytes(), buffers[next].size()), ++next;
+      if (t && buffers[next].size() > 0) std::memcpy(buffers[next].data(), t.bytes(), buffers[next].size());
+      if (t) ++next;
     });
   for (const loop::Step& step : program.steps) {
     const auto* stage = std::get_if<loop::Stage>(&step);

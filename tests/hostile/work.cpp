@@ -26,6 +26,8 @@ void* operator new(std::size_t size, std::align_val_t align) { return counted(si
 void* operator new[](std::size_t size, std::align_val_t align) {
   return counted(size, static_cast<std::size_t>(align));
 }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return counted(size, 0); }
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept { return counted(size, 0); }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
