@@ -281,8 +281,8 @@ void gemm<Int>(const GemmArgs<Int>& g) {
       const Int q = row / g.m, i = row % g.m;
       for (Int j = 0; j < g.n; ++j) {
         Wide sum = 0;
-        const Int* a = g.a + q * g.a_batch + i * g.a_row;
-        const Int* b = g.b + q * g.b_batch + j * g.b_col;
+        const Int* a = g.k > 0 ? g.a + q * g.a_batch + i * g.a_row : nullptr;
+        const Int* b = g.k > 0 ? g.b + q * g.b_batch + j * g.b_col : nullptr;
         for (Int p = 0; p < g.k; ++p) sum += static_cast<Wide>(a[p * g.a_col]) * static_cast<Wide>(b[p * g.b_row]);
         sum *= static_cast<Wide>(g.alpha);
         Int& c = g.c[q * g.c_batch + i * g.c_row + j * g.c_col];

@@ -19,7 +19,7 @@ std::string size_json(SymInt size) {
 }
 
 void put(std::string& out, uint64_t value, int bytes) {
-  for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> 8 * i & 255);
+  for (int i = 0; i < bytes; ++i) out += static_cast<char>(i < 8 ? value >> 8 * i & 255 : 0);
 }
 
 std::string squeezed(const std::string& content) {
