@@ -48,7 +48,8 @@ const std::pair<const char*, void (*)(std::string_view)> readers[] = {
 
 TEST(Seeds, AreRead) {
   for (auto [target, read] : readers)
-    for (const Seed& seed : seeds(target)) EXPECT_EQ(message_of([&, read = read] { read(seed.bytes); }), "") << seed.name;
+    for (const Seed& seed : seeds(target))
+      EXPECT_EQ(message_of([&, read = read] { read(seed.bytes); }), "") << seed.name;
 }
 
 TEST(Seeds, WithAnyByteChangedGiveAnErrorOrAValue) {
