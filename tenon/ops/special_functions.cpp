@@ -41,7 +41,7 @@ double ke(double n, double x) {
 // p(k + 1) from p(k) and p(k - 1); below 0 the polynomials are 0.
 template <class Next>
 double recurrence(double n, double first, double second, Next next) {
-  int64_t degree = saturated(n);
+  int64_t degree = n < 0x1p62 ? saturated(n) : -1;  // no polynomial is of such a degree
   if (degree < 0) return 0;
   if (degree == 0) return first;
   double before = first, now = second;
