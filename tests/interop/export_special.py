@@ -23,6 +23,7 @@ import tempfile
 import zipfile
 
 import torch
+from torch import library
 from torch import nn
 from torch._higher_order_ops.effects import _EffectType, _register_effectful_op
 from torch.export.pt2_archive._package import load_pt2, package_pt2
@@ -66,7 +67,7 @@ def build_objects():
         def __obj_unflatten__(cls, fields):
             return cls(dict(fields)["factor"])
 
-    torch.library.register_fake("tenon_test::scaled")(lambda x, s: torch.empty_like(x))
+    library.register_fake("tenon_test::scaled")(lambda x, s: torch.empty_like(x))
 
 
 class Scaled(nn.Module):
@@ -79,7 +80,7 @@ class Scaled(nn.Module):
         return torch.ops.tenon_test.scaled(x, self.scale) + self.weight
 
 
-@torch.library.custom_op("tenon_test::doubled", mutates_args=())
+@library.custom_op("tenon_test::doubled", mutates_args=())
 def doubled(x: torch.Tensor, times: int = 1) -> torch.Tensor:
     return x * 2**times
 
@@ -87,7 +88,7 @@ def doubled(x: torch.Tensor, times: int = 1) -> torch.Tensor:
 doubled.register_fake(lambda x, times=1: torch.empty_like(x))
 
 
-@torch.library.custom_op("tenon_test::noted", mutates_args=())
+@library.custom_op("tenon_test::noted", mutates_args=())
 def noted(x: torch.Tensor) -> torch.Tensor:
     return x.clone()
 
