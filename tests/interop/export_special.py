@@ -52,11 +52,11 @@ def build_objects():
     """Builds and loads the custom class; the library stays loaded."""
     folder = pathlib.Path(tempfile.mkdtemp())
     root = pathlib.Path(torch.__file__).parent
-    library = folder / "libscale_object.so"
-    subprocess.run(["g++", "-std=c++20", "-O1", "-shared", "-fPIC", HERE / "special" / "scale_object.cpp", "-o", library,
+    built = folder / "libscale_object.so"
+    subprocess.run(["g++", "-std=c++20", "-O1", "-shared", "-fPIC", HERE / "special" / "scale_object.cpp", "-o", built,
                     f"-I{root}/include", f"-I{root}/include/torch/csrc/api/include", f"-L{root}/lib", "-lc10", "-ltorch_cpu"],
                    check=True)
-    torch.classes.load_library(library)
+    torch.classes.load_library(built)
 
     @torch._library.register_fake_class("tenon_test::Scale")
     class Scale:
