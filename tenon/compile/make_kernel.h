@@ -4,22 +4,18 @@
 #include <string>
 #include <vector>
 
+#include "runtime/abi.h"
 #include "tenon/compile/kernel.h"
+#include "tenon/loop/param.h"
 #include "tenon/loop/program.h"
-#include "tenon/sym/evaluate.h"
 
 namespace tenon::compile {
 
 /// Status bits of kernels made from stages.
-constexpr int index_out_of_range = 1, division_by_zero = 2;
+constexpr int index_out_of_range = TENON_KERNEL_INDEX, division_by_zero = TENON_KERNEL_ARITHMETIC;
 
-/// A 64-bit parameter of a kernel: an integer, a condition as 0 or 1, or the bits of a double.
-struct Param {
-  SymInt value = 0;
-  enum class Kind : uint8_t { integer, condition, real } kind = Kind::integer;
-  bool operator==(const Param&) const = default;
-};
-int64_t evaluate(const Param& param, const sym::Bindings& symbols);
+using loop::evaluate;
+using loop::Param;
 
 struct StageKernel {
   Kernel kernel;
