@@ -7,6 +7,30 @@ ExportedProgram::ExportedProgram(ExportedProgram&&) noexcept = default;
 ExportedProgram& ExportedProgram::operator=(ExportedProgram&&) noexcept = default;
 ExportedProgram::~ExportedProgram() = default;
 
+ExportedProgram ExportedProgram::copy() const {
+  ExportedProgram out;
+  out.graph = graph.copy();
+  out.signature = signature;
+  out.state = state;
+  out.constants = constants;
+  out.opaque = opaque;
+  out.module_calls = module_calls;
+  out.ranges = ranges;
+  out.guards = guards;
+  out.dialect = dialect;
+  out.torch_version = torch_version;
+  out.schema_major = schema_major;
+  out.schema_minor = schema_minor;
+  out.metadata = metadata;
+  out.namedtuple_fields = namedtuple_fields;
+  out.opset_version = opset_version;
+  out.extra_files = extra_files;
+  out.hints = hints;
+  out.samples = samples;
+  out.check_payloads = check_payloads;
+  return out;
+}
+
 std::string_view name(InputKind kind) {
   switch (kind) {
     case InputKind::user_input: return "USER_INPUT";

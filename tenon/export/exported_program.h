@@ -114,6 +114,8 @@ struct ExportedProgram {
   ExportedProgram(ExportedProgram&&) noexcept;
   ExportedProgram& operator=(ExportedProgram&&) noexcept;
   ~ExportedProgram();
+  /// A program of its own over the same tensors.
+  ExportedProgram copy() const;
   const Tree& in_tree() const { return module_calls.at(0).signature->in; }
   const Tree& out_tree() const { return module_calls.at(0).signature->out; }
   const NamedTensor* find_state(std::string_view name) const;  // in state, then in constants

@@ -11,6 +11,7 @@ int convert_file(const ConvertRequest& request) {
   require_writable(request.out);
   Progress progress(text("writing ", shown(request.out)));
   about(request.file, [&] {
+    if (request.mode) program = in_mode(program, *request.mode);
     save_exported(program, request.out,
                   [&](const std::string& warning) { complain(text(request.file, ": warning: ", warning)); });
   });

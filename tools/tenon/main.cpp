@@ -149,8 +149,18 @@ void add_convert(CLI::App& app, ConvertRequest& request) {
   verb->add_option("IN", request.file, "A .pt2 file of PyTorch 2.4 or later")->required()->type_name("");
   verb->add_option("OUT", request.out, "The .pt2 file to write")->required()->type_name("");
   add_open(*verb, request.open);
+  verb->add_option_function<std::string>(
+          "--mode",
+          [&request](const std::string& value) {
+            if (value == "eval") request.mode = Mode::eval;
+            else if (value == "train") request.mode = Mode::train;
+            else throw CLI::ValidationError("--mode", text("expected eval or train, got ", tenon::quoted(value)));
+          },
+          "eval or train: the program as model.eval() or model.train() would have been exported")
+      ->type_name("MODE");
   verb->footer(
-      "Example:\n  tenon convert old.pt2 new.pt2\n\nSample inputs that cannot be read are left out, with a warning.");
+      "Examples:\n  tenon convert old.pt2 new.pt2\n  tenon convert examples/digits/digits_cnn.pt2 eval.pt2 --mode "
+      "eval\n\nSample inputs that cannot be read are left out, with a warning.");
 }
 
 struct CommandLine {

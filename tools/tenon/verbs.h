@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tenon/pipeline.h"
+#include "tenon/train/mode.h"
 
 namespace tenon::tool {
 
@@ -43,6 +44,7 @@ int grad_file(const GradRequest& request);
 struct ConvertRequest {
   std::string file, out;
   OpenOptions open;
+  std::optional<Mode> mode;  // where given: the program in this mode
 };
 int convert_file(const ConvertRequest& request);
 
