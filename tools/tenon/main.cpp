@@ -159,7 +159,7 @@ void add_convert(CLI::App& app, ConvertRequest& request) {
           "eval or train: the program as model.eval() or model.train() would have been exported")
       ->type_name("MODE");
   verb->footer(
-      "Examples:\n  tenon convert old.pt2 new.pt2\n  tenon convert examples/digits/digits_cnn.pt2 eval.pt2 --mode "
+      "Example:\n  tenon convert old.pt2 new.pt2\n  tenon convert examples/digits/digits_cnn.pt2 eval.pt2 --mode "
       "eval\n\nSample inputs that cannot be read are left out, with a warning.");
 }
 
