@@ -11,6 +11,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND kernel_flags -fno-semantic-interposition)
 endif()
 
+find_program(kernel_linker NAMES ld.bfd ld ld.lld REQUIRED)   # binutils
+
 function(tenon_kernel_objects name target)
   add_library(${name} OBJECT ${ARGN})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR})
@@ -23,8 +25,8 @@ function(tenon_link_kernels out family target)
   tenon_kernel_objects(kernels_${family}_${target} ${target} ${ARGN})
   set(linked ${CMAKE_CURRENT_BINARY_DIR}/${family}.${target}.elf)
   add_custom_command(OUTPUT ${linked}
-    COMMAND ${CMAKE_LINKER} -m elf_x86_64 -nostdlib -static --emit-relocs --build-id=none -z noexecstack
-      --unresolved-symbols=ignore-all --no-warn-rwx-segments -e 0 -T ${PROJECT_SOURCE_DIR}/kernels/image.ld -o ${linked}
+    COMMAND ${kernel_linker} -m elf_x86_64 -nostdlib -static --emit-relocs --build-id=none -z noexecstack
+      --unresolved-symbols=ignore-all -e 0 -T ${PROJECT_SOURCE_DIR}/kernels/image.ld -o ${linked}
       $<TARGET_OBJECTS:kernels_${family}_${target}> $<TARGET_FILE:kernel_support_${target}>
     DEPENDS $<TARGET_OBJECTS:kernels_${family}_${target}> kernel_support_${target} ${PROJECT_SOURCE_DIR}/kernels/image.ld
     COMMAND_EXPAND_LISTS VERBATIM)

@@ -35,7 +35,7 @@ TEST(KernelImages, a_variable_is_refused) {
 }
 TEST(KernelImages, a_table_of_pointers_is_refused) {
   expect_refused("pointers",
-                 "has 24 bytes of .data.rel.ro.local; expected code and constants alone: no variables, no statics, no "
+                 "has 24 bytes of .data.rel.ro; expected code and constants alone: no variables, no statics, no "
                  "tables of pointers");
 }
 TEST(KernelImages, an_undefined_function_is_refused_by_name) {
