@@ -15,7 +15,7 @@ find_program(kernel_linker NAMES ld.bfd ld ld.lld REQUIRED)   # binutils
 
 function(tenon_kernel_objects name target)
   add_library(${name} OBJECT ${ARGN})
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
   target_compile_options(${name} PRIVATE ${kernel_flags} -march=${kernel_march_${target}} -mtune=generic)
   target_compile_definitions(${name} PRIVATE TENON_TARGET=${target})
 endfunction()
@@ -23,6 +23,7 @@ endfunction()
 # The linked family as an ELF file with its relocations kept, for make_images to judge: variable `out` holds its path.
 function(tenon_link_kernels out family target)
   tenon_kernel_objects(kernels_${family}_${target} ${target} ${ARGN})
+  add_dependencies(kernels_${family}_${target} kernel_math)
   set(linked ${CMAKE_CURRENT_BINARY_DIR}/${family}.${target}.elf)
   add_custom_command(OUTPUT ${linked}
     COMMAND ${kernel_linker} -m elf_x86_64 -nostdlib -static --emit-relocs --build-id=none -z noexecstack

@@ -198,6 +198,7 @@ std::string source(const std::vector<Image>& images) {
 }
 
 void write(const std::string& path, const std::string& content) {
+  if (std::ifstream(path) && read(path) == content) return;  // and what was built from it stays, too
   std::ofstream out(path, std::ios::binary);
   out << content;
   if (!out.flush()) {

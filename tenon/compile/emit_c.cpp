@@ -62,13 +62,7 @@ class Writer {
   Writer(const Kernel& kernel, std::string& out) : kernel_(kernel), out_(out) {}
 
   void run() {
-    require(is_identifier(kernel_.name), "kernel ", quoted(kernel_.name), " is no C identifier; rename it");
-    for (size_t t = 0; t < kernel_.tables.size(); ++t) {
-      const Table& table = kernel_.tables[t];
-      out_ += text("static const ", c_type(table.type), ' ', kernel_.name, "_t", t, "[16] = {");
-      for (int i = 0; i < 16; ++i) out_ += text(i ? ", " : "", literal(table.type, table.bits[i]));
-      out_ += "};\n";
-    }
+    tables();
     out_ += text("int ", kernel_.name, "(const struct tenon_args* args, i64 lo, i64 hi) {\n  int status = 0;\n");
     for (size_t m = 0; m < kernel_.memory.size(); ++m) {
       const Memory& memory = kernel_.memory[m];
@@ -83,7 +77,28 @@ class Writer {
     out_ += "  (void)lo; (void)hi;\n  return status;\n}\n\n";
   }
 
+  void run_function() {
+    tables();
+    size_t result = kernel_.memory.size() - 1;
+    out_ += text("HELPER ", c_type(kernel_.memory[result].element), ' ', kernel_.name, '(');
+    for (size_t m = 0; m < result; ++m) out_ += text(m ? ", " : "", c_type(kernel_.memory[m].element), " x", m);
+    out_ += text(") {\n  ", c_type(kernel_.memory[result].element), " m", result, "[1];\n");
+    for (size_t m = 0; m < result; ++m)
+      out_ += text("  const ", c_type(kernel_.memory[m].element), " m", m, "[1] = {x", m, "};\n");
+    body(kernel_.body, 1);
+    out_ += text("  return m", result, "[0];\n}\n\n");
+  }
+
  private:
+  void tables() {
+    require(is_identifier(kernel_.name), "kernel ", quoted(kernel_.name), " is no C identifier; rename it");
+    for (size_t t = 0; t < kernel_.tables.size(); ++t) {
+      const Table& table = kernel_.tables[t];
+      out_ += text("static const ", c_type(table.type), ' ', kernel_.name, "_t", t, "[16] = {");
+      for (int i = 0; i < 16; ++i) out_ += text(i ? ", " : "", literal(table.type, table.bits[i]));
+      out_ += "};\n";
+    }
+  }
   static bool is_identifier(std::string_view s) {
     auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
     return !s.empty() && letter(s[0]) &&
@@ -326,8 +341,14 @@ class Writer {
 }  // namespace
 
 std::string emit_c(std::span<const Kernel> kernels) {
-  std::string out = c_prologue;
+  std::string out = text(c_types, c_args, c_operations);
   for (const Kernel& kernel : kernels) Writer(kernel, out).run();
+  return out;
+}
+
+std::string emit_c_functions(std::span<const Kernel> kernels) {
+  std::string out = text(c_types, c_operations);
+  for (const Kernel& kernel : kernels) Writer(kernel, out).run_function();
   return out;
 }
 

@@ -1,9 +1,9 @@
-// What generated C starts with: names of types, and the operations C has no operator for.
+// What generated C starts with: names of types, the arguments of kernels, and the operations C has no operator for.
 #pragma once
 
 namespace tenon::compile {
 
-constexpr const char* c_prologue = R"(typedef unsigned char b1;
+constexpr const char* c_types = R"(typedef unsigned char b1;
 typedef signed char i8;
 typedef unsigned char u8;
 typedef short i16;
@@ -14,12 +14,16 @@ typedef long long i64;
 typedef unsigned long long u64;
 typedef float f32;
 typedef double f64;
-struct tenon_args {
+)";
+
+constexpr const char* c_args = R"(struct tenon_args {
   void* const* buffers;
   const i64* params;
   void* scratch;
 };
-#define HELPER static inline __attribute__((always_inline, unused))
+)";
+
+constexpr const char* c_operations = R"(#define HELPER static inline __attribute__((always_inline, unused))
 HELPER i32 bits_i32(f32 x) { i32 r; __builtin_memcpy(&r, &x, 4); return r; }
 HELPER f32 bits_f32(i32 x) { f32 r; __builtin_memcpy(&r, &x, 4); return r; }
 HELPER i64 bits_i64(f64 x) { i64 r; __builtin_memcpy(&r, &x, 8); return r; }
