@@ -81,8 +81,14 @@ struct Runner {
   void operator()(const loop::Call&) const { unreachable(); }
   void operator()(const loop::Bind&) const { unreachable(); }
   void operator()(const loop::Check&) const { unreachable(); }
+  void operator()(const loop::Pack&) const { fail_packed(); }
+  [[noreturn]] static void fail_packed() { fail("packed operands and epilogues are for compiled programs alone"); }
+  static void plain(bool packed, const loop::Epilogue& e) {
+    if (packed || e.has_bias || e.has_residual || e.relu) fail_packed();
+  }
 
   void operator()(const loop::Gemm& g) const {
+    plain(g.packed, g.epilogue);
     same(g.a.sizes[0], g.out.sizes[0], "the batch");
     same(g.b.sizes[0], g.out.sizes[0], "the batch");
     same(g.a.sizes[1], g.out.sizes[1], "the number of rows");
@@ -124,6 +130,7 @@ struct Runner {
   }
 
   void operator()(const loop::Convolution& c) const {
+    plain(c.packed, c.epilogue);
     require(c.groups.as_int() > 0, "a convolution needs at least one group, got ", c.groups);
     same(c.x.sizes[0], c.y.sizes[0], "the batch of a convolution");
     same((c.transposed ? c.y : c.x).sizes[1], c.w.sizes[1] * c.groups, "the number of channels times groups");
@@ -352,9 +359,19 @@ struct Resolver {
   void operator()(loop::Call&) const { unreachable(); }
   void operator()(loop::Bind&) const { unreachable(); }
   void operator()(loop::Check&) const { unreachable(); }
-  void operator()(loop::Gemm& g) const { all(g.a, g.b, g.out); }
+  void epilogue(loop::Epilogue& e) const { all(e.bias, e.residual); }
+  void operator()(loop::Gemm& g) const {
+    all(g.a, g.b, g.out);
+    epilogue(g.epilogue);
+  }
+  void operator()(loop::Pack& p) const {
+    operand(p.from);
+    for (Sizes* s : {&p.stride, &p.padding, &p.dilation}) list(*s);
+    number(p.groups);
+  }
   void operator()(loop::Convolution& c) const {
     all(c.x, c.w, c.y);
+    epilogue(c.epilogue);
     for (Sizes* s : {&c.stride, &c.padding, &c.dilation, &c.output_padding}) list(*s);
     number(c.groups);
   }

@@ -53,12 +53,19 @@ struct Reads {
     visit(g.a.buffer);
     visit(g.b.buffer);
     if (g.beta != 0) visit(g.out.buffer);
+    of(g.epilogue);
+  }
+  void of(const Epilogue& e) const {
+    if (e.has_bias) visit(e.bias.buffer);
+    if (e.has_residual) visit(e.residual.buffer);
   }
   void operator()(const Convolution& c) const {
     if (c.part != ConvPart::input_gradient) visit(c.x.buffer);
     if (c.part != ConvPart::weight_gradient) visit(c.w.buffer);
     if (c.part != ConvPart::forward) visit(c.y.buffer);
+    of(c.epilogue);
   }
+  void operator()(const Pack& p) const { visit(p.from.buffer); }
   void operator()(const Attention& a) const {
     for (const Operand* o : {&a.q, &a.k, &a.v}) visit(o->buffer);
     if (a.has_mask) visit(a.mask.buffer);
@@ -91,6 +98,7 @@ struct Writes {
   void operator()(const Convolution& c) const {
     visit((c.part == ConvPart::forward ? c.y : c.part == ConvPart::input_gradient ? c.x : c.w).buffer);
   }
+  void operator()(const Pack& p) const { visit(p.to); }
   void operator()(const Attention& a) const {
     visit(a.out.buffer);
     visit(a.logsumexp.buffer);

@@ -35,6 +35,15 @@ std::string_view spelled(Mode mode) {
   unreachable();
 }
 
+std::string_view name(ConvPart part) {
+  switch (part) {
+    case ConvPart::forward: return "convolution";
+    case ConvPart::input_gradient: return "convolution_input";
+    case ConvPart::weight_gradient: return "convolution_weight";
+  }
+  unreachable();
+}
+
 std::string operand(const Program& program, const Operand& o) {
   return text(program.buffers[o.buffer].name, o.sizes, o.strides, o.offset == SymInt(0) ? "" : text(" + ", o.offset));
 }
@@ -55,18 +64,23 @@ std::string step_text(const Program& p, const Stage& stage) {
   return out;
 }
 
+std::string epilogue(const Program& p, const Epilogue& e) {
+  return text(e.has_bias ? ", bias " + operand(p, e.bias) : std::string(),
+              e.has_residual ? ", residual " + operand(p, e.residual) : std::string(), e.relu ? ", relu" : "");
+}
 std::string step_text(const Program& p, const Gemm& g) {
-  return text(operand(p, g.out), " = gemm(", operand(p, g.a), ", ", operand(p, g.b), ", alpha ", g.alpha, ", beta ",
-              g.beta, ")\n");
+  return text(operand(p, g.out), " = gemm(", operand(p, g.a), ", ", g.packed ? "packed " : "", operand(p, g.b),
+              ", alpha ", g.alpha, ", beta ", g.beta, epilogue(p, g.epilogue), ")\n");
 }
 std::string step_text(const Program& p, const Convolution& c) {
-  std::string_view part = c.part == ConvPart::forward          ? "convolution"
-                          : c.part == ConvPart::input_gradient ? "convolution_input"
-                                                               : "convolution_weight";
-  return text(part, "(x ", operand(p, c.x), ", w ", operand(p, c.w), ", y ", operand(p, c.y), ", stride ", c.stride,
-              ", padding ", c.padding, ", dilation ", c.dilation,
+  return text(name(c.part), "(x ", operand(p, c.x), c.packed ? ", packed w " : ", w ", operand(p, c.w), ", y ",
+              operand(p, c.y), ", stride ", c.stride, ", padding ", c.padding, ", dilation ", c.dilation,
               c.transposed ? text(", transposed, output_padding ", c.output_padding) : std::string(), ", groups ",
-              c.groups, ")\n");
+              c.groups, epilogue(p, c.epilogue), ")\n");
+}
+std::string step_text(const Program& p, const Pack& k) {
+  return text(p.buffers[k.to].name, " = pack(", operand(p, k.from),
+              k.of_convolution ? text(", of ", name(k.part), ", groups ", k.groups) : std::string(), ")\n");
 }
 std::string step_text(const Program& p, const Attention& a) {
   return text(operand(p, a.out), " = attention(", operand(p, a.q), ", ", operand(p, a.k), ", ", operand(p, a.v),

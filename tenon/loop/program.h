@@ -83,18 +83,42 @@ struct Operand {
   SymInt offset = 0;
 };
 
-/// out[b, m, n] = alpha * sum_k a[b, m, k] * c[b, k, n] + beta * out. Three dimensions each; strides may be 0.
+/// What is done to finished sums before they are stored: bias added, then the residual, then relu.
+struct Epilogue {
+  bool has_bias = false, has_residual = false, relu = false;
+  Operand bias;      // one dimension: the columns of a gemm, the channels of a convolution's result
+  Operand residual;  // the sizes of the result; it may be the result's own memory
+};
+/// out[b, m, n] = alpha * sum_k a[b, m, k] * b[b, k, n] + beta * out, then the epilogue. Three dimensions each; strides
+/// may be 0. Packed: b's buffer holds what a Pack step made; b.sizes are the matrix's, b.strides[0] is the distance of
+/// two packed matrices or 0, the other strides mean nothing.
 struct Gemm {
   Operand a, b, out;
   double alpha = 1, beta = 0;
+  bool packed = false;
+  Epilogue epilogue = {};
 };
 enum class ConvPart : uint8_t { forward, input_gradient, weight_gradient };
 /// Spatial lists have the rank of the convolution. x: [n, c, ...], w: [o, c/groups, ...] (transposed: [c, o/groups,
-/// ...]), y: [n, o, ...].
+/// ...]), y: [n, o, ...]. Packed: w's buffer holds what a Pack step made; w.sizes are the weights', w.strides mean
+/// nothing. Weights that are written are never packed, and their gradient has no epilogue.
 struct Convolution {
   ConvPart part = ConvPart::forward;
   Operand x, w, y;
   Sizes stride, padding, dilation, output_padding;
+  bool transposed = false;
+  SymInt groups = 1;
+  bool packed = false;
+  Epilogue epilogue = {};
+};
+/// The right side of a Gemm or the weights of a Convolution in the kernel library's layout, for many uses: see
+/// loop/pack.h, which makes one and tells its sizes.
+struct Pack {
+  Operand from;  // of a Gemm: [b, k, n]; of a Convolution: its weights
+  BufferId to = 0;
+  bool of_convolution = false;
+  ConvPart part = ConvPart::forward;  // these as of the Convolution
+  Sizes stride, padding, dilation;
   bool transposed = false;
   SymInt groups = 1;
 };
@@ -163,7 +187,8 @@ struct Check {
   std::string message;
 };
 
-using Step = std::variant<Stage, Gemm, Convolution, Attention, AttentionGradient, Sort, TopK, Scan, Call, Bind, Check>;
+using Step =
+    std::variant<Stage, Gemm, Convolution, Pack, Attention, AttentionGradient, Sort, TopK, Scan, Call, Bind, Check>;
 
 /// What the caller hands in, by position: a tensor that must fit the meta, or a number.
 struct Input {
