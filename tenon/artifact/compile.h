@@ -1,0 +1,35 @@
+// A program made ready, compiled: machine code for its stages, the library's for its anchors, tables and weights, in
+// one shared object that needs no relocation and no compiler.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tenon/session/executable.h"
+#include "tenon/session/state.h"
+
+namespace tenon::artifact {
+
+enum class Target : uint8_t { x86_64_v3, x86_64_v4 };
+std::string_view name(Target target);
+std::optional<Target> target_named(std::string_view name);
+/// The best that this machine runs; nothing where it runs none.
+std::optional<Target> native_target();
+
+struct CompileOptions {
+  std::vector<Target> targets = {Target::x86_64_v3, Target::x86_64_v4};
+  /// Weights can be set and saved by name; else only what a run reads is kept, in the form it is read.
+  bool updatable = false;
+  /// Arguments to keep as samples, flattened as the program takes them.
+  std::optional<std::vector<CallArg>> samples;
+  /// Called with the bytes of weights written so far and in all.
+  std::function<void(uint64_t, uint64_t)> progress;
+};
+
+/// Writes a file; it appears whole or not at all. Unsupported names what cannot be compiled.
+void compile_program(const Executable& executable, const State& state, const std::string& path, const CompileOptions& options);
+/// The same in memory.
+std::vector<std::byte> compile_program(const Executable& executable, const State& state, const CompileOptions& options);
+
+}  // namespace tenon::artifact

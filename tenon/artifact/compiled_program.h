@@ -1,0 +1,71 @@
+// A compiled program, called as its .pt2 file is: flattened arguments in, results by what they mean out.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tenon/artifact/signature.h"
+#include "tenon/session/session.h"
+
+struct tenon_program;
+struct tenon_state;
+struct tenon_session;
+
+namespace tenon::artifact {
+
+struct OpenedProgram;  // the runtime's handle
+
+/// Code, tables and weights; any number of sessions share one.
+class CompiledProgram {
+ public:
+  struct Options {
+    int threads = 0;  // 0: as many as the process may use
+  };
+  /// The file is validated before anything of it runs; a malformed one is an Error.
+  static std::shared_ptr<const CompiledProgram> open(const std::string& path, const Options& options);
+  /// The bytes are kept.
+  static std::shared_ptr<const CompiledProgram> open(std::vector<std::byte> bytes, const Options& options);
+  ~CompiledProgram();
+
+  const CallSignature& signature() const { return signature_; }
+  /// Flattened arguments kept as samples; nothing where there are none.
+  std::optional<std::vector<CallArg>> samples() const;
+  std::string target() const;  // of the code that this machine runs: x86-64-v4
+  tenon_program* handle() const;
+
+ private:
+  CompiledProgram() = default;
+  std::string name_;
+  CallSignature signature_;
+  std::unique_ptr<OpenedProgram> opened_;
+};
+
+/// Time and traffic of one step of a run.
+struct StepTime {
+  std::string name;
+  bool kernel = false;
+  uint64_t nanoseconds = 0;
+  double flops = 0, bytes = 0;
+};
+
+/// State and memory to run one compiled program; for one thread at a time.
+class CompiledSession {
+ public:
+  explicit CompiledSession(std::shared_ptr<const CompiledProgram> program, uint64_t seed = 0);
+  ~CompiledSession();
+  CompiledSession(const CompiledSession&) = delete;
+
+  /// As Session::run: `inputs` are the flattened arguments; arguments that the program updates are written in place.
+  RunResult run(const std::vector<CallArg>& inputs);
+  /// Each step's time of a run from now on is added to `times`; null ends it.
+  void observe(std::vector<StepTime>* times);
+  size_t memory() const;  // bytes that the session holds
+
+ private:
+  Tensor state(const std::string& name) const;
+  std::shared_ptr<const CompiledProgram> program_;
+  tenon_state* state_ = nullptr;
+  tenon_session* session_ = nullptr;
+};
+
+}  // namespace tenon::artifact

@@ -1,0 +1,19 @@
+// From which step to which each buffer holds something.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "tenon/loop/program.h"
+
+namespace tenon::plan {
+
+/// Steps are numbered as they are listed; those of on_state by themselves. Of a view, see its root.
+struct Life {
+  uint32_t first = ~0u, last = 0;
+  bool by_call = false;   // a host function made it
+  bool on_state = false;  // it is used there
+  bool used() const { return first != ~0u; }
+};
+std::vector<Life> lifetimes(const loop::Program& program);
+
+}  // namespace tenon::plan
