@@ -287,6 +287,11 @@ tenon_status tenon_program_state_info(const tenon_program* program, size_t index
   return TENON_OK;
 }
 
+const void* tenon_program_weights(const tenon_program* program, size_t* size) {
+  if (size) *size = program && program->weights ? (size_t)program->tables.header->weights_size : 0;
+  return program ? program->weights : NULL;
+}
+
 const char* tenon_program_metadata(const tenon_program* program, const char* key) {
   if (!program || !key) return NULL;
   const struct tn_tables* t = &program->tables;

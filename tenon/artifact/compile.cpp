@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "kernels/library.h"
 #include "tenon/artifact/signature.h"
 #include "tenon/compile/emit_native.h"
 #include "tenon/ops/elements.h"
@@ -44,6 +45,19 @@ package::CodeImage generated(const plan::Planned& planned, Target target) {
   image.bytes.assign(bytes, bytes + code.bytes.size());
   for (const compile::NativeSymbol& s : code.kernels) image.symbols.push_back({s.name, s.offset, s.size});
   return image;
+}
+
+/// The families of the kernel library that the program calls, whole.
+void add_library(const plan::Planned& planned, Target target, std::vector<package::CodeImage>& to) {
+  auto called = [&](const kernels::Symbol& s) {
+    return std::find(planned.library.begin(), planned.library.end(), s.name) != planned.library.end();
+  };
+  for (const kernels::Image& image : kernels::images()) {
+    if (image.target != code_of(target) || std::none_of(image.symbols.begin(), image.symbols.end(), called)) continue;
+    package::CodeImage copy{image.target, {image.bytes.begin(), image.bytes.end()}, {}};
+    for (const kernels::Symbol& s : image.symbols) copy.symbols.push_back({std::string(s.name), s.offset, s.size});
+    to.push_back(std::move(copy));
+  }
 }
 
 /// A tensor's bytes as a buffer of the program has them.
@@ -139,7 +153,8 @@ class Compilation {
     uint32_t targets = 0;
     for (Target target : options_.targets) {
       targets |= 1u << code_of(target);
-      out.code.push_back(generated(planned_, target));
+      if (!planned_.kernels.empty()) out.code.push_back(generated(planned_, target));
+      add_library(planned_, target, out.code);
     }
     out.tables.targets(targets);
     return out;

@@ -157,7 +157,11 @@ CompiledSession::CompiledSession(std::shared_ptr<const CompiledProgram> program,
   tenon_status status = tenon_session_create(program_->handle(), &session_);
   if (status != TENON_OK) tenon_state_destroy(state_);
   check(status);
-  if (tenon_program_draws(program_->handle())) check(tenon_state_seed(state_, seed));
+  for (size_t i = 0; i < tenon_program_state_count(program_->handle()); ++i) {
+    tenon_state_info info;
+    check(tenon_program_state_info(program_->handle(), i, &info));
+    if (info.kind == TENON_STATE_RANDOM) check(tenon_state_seed(state_, seed));
+  }
 }
 
 CompiledSession::~CompiledSession() {
@@ -190,9 +194,18 @@ Tensor CompiledSession::state(const std::string& name) const {
   fail("the compiled program has no state called ", quoted(name));
 }
 
-RunResult CompiledSession::run(const std::vector<CallArg>& inputs) {
+/// The caller's arguments as the runtime takes them.
+struct CompiledSession::Call {
+  std::vector<Tensor> held;  // each input's memory
+  std::vector<tenon_tensor> in;
+  std::vector<std::pair<size_t, Tensor>> write_back;  // what was laid out anew and is written
+};
+
+CompiledSession::Call CompiledSession::bind(const std::vector<CallArg>& inputs) const {
   const CallSignature& s = program_->signature();
-  require_arguments(s.names, s.constants, inputs);
+  require(inputs.size() == s.names.size(), "expected ", s.names.size(), " inputs (", join(s.names, ", "), "), got ",
+          inputs.size());
+  require_constants(s.names, s.constants, inputs);
   std::vector<CallArg> given;
   for (size_t i = 0; i < s.inputs.size(); ++i) {
     const loop::Input& input = s.inputs[i];
@@ -204,13 +217,11 @@ RunResult CompiledSession::run(const std::vector<CallArg>& inputs) {
   sym::Bindings symbols = interp::bind_symbols(s.inputs, s.ranges, given);
 
   // The caller's memory is used as it is where it lies as the program expects; else it is laid out anew.
-  std::vector<Tensor> held;
-  std::vector<std::pair<size_t, Tensor>> write_back;
-  std::vector<tenon_tensor> in;
+  Call call;
   for (size_t i = 0; i < s.inputs.size(); ++i) {
     const loop::Input& input = s.inputs[i];
     if (input.type != loop::Input::Type::tensor) {
-      held.push_back(number_tensor(given[i], input.type));
+      call.held.push_back(number_tensor(given[i], input.type));
     } else {
       Tensor t = given[i].as<Tensor>();
       TensorMeta meta = t.meta();
@@ -219,15 +230,42 @@ RunResult CompiledSession::run(const std::vector<CallArg>& inputs) {
         meta.offset = 0;
         Tensor own = Tensor::empty(meta);
         copy_elements(t, own);
-        if (input.written) write_back.emplace_back(i, t);
-        held.push_back(own);
+        if (input.written) call.write_back.emplace_back(i, t);
+        call.held.push_back(own);
       } else {
         if (input.written) t.mutable_bytes();
-        held.push_back(t);
+        call.held.push_back(t);
       }
     }
-    in.push_back(as_runtime(held.back()));
+    call.in.push_back(as_runtime(call.held.back()));
   }
+  return call;
+}
+
+std::function<void()> CompiledSession::repeated(const std::vector<CallArg>& inputs) {
+  auto call = std::make_shared<Call>(bind(inputs));
+  tenon_session_set_output_allocator(session_, nullptr, nullptr);
+  std::shared_ptr<std::vector<tenon_tensor>> out(new std::vector<tenon_tensor>(program_->signature().results.size()),
+                                                 [](std::vector<tenon_tensor>* outputs) {
+                                                   for (tenon_tensor& t : *outputs) tenon_output_release(&t);
+                                                   delete outputs;
+                                                 });
+  std::vector<bool> deferred;
+  for (size_t i = 0; i < out->size(); ++i) {
+    tenon_value_info info;
+    check(tenon_program_output_info(program_->handle(), i, &info));
+    deferred.push_back(info.deferred != 0);
+  }
+  return [this, call, out, deferred] {
+    for (size_t i = 0; i < out->size(); ++i)
+      if (deferred[i]) tenon_output_release(&(*out)[i]);
+    check(tenon_session_run(session_, state_, call->in.data(), call->in.size(), out->data(), out->size()));
+  };
+}
+
+RunResult CompiledSession::run(const std::vector<CallArg>& inputs) {
+  const CallSignature& s = program_->signature();
+  Call call = bind(inputs);
   std::vector<std::shared_ptr<Storage>> made(s.results.size());
   tenon_session_set_output_allocator(
       session_,
@@ -238,8 +276,8 @@ RunResult CompiledSession::run(const std::vector<CallArg>& inputs) {
       },
       &made);
   std::vector<tenon_tensor> out(s.results.size());
-  check(tenon_session_run(session_, state_, in.data(), in.size(), out.data(), out.size()));
-  for (auto& [i, callers] : write_back) copy_elements(held[i], callers);
+  check(tenon_session_run(session_, state_, call.in.data(), call.in.size(), out.data(), out.size()));
+  for (auto& [i, callers] : call.write_back) copy_elements(call.held[i], callers);
 
   RunResult result;
   result.outputs = s.outputs;

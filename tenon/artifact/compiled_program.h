@@ -1,5 +1,6 @@
 // A compiled program, called as its .pt2 file is: flattened arguments in, results by what they mean out.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -57,11 +58,15 @@ class CompiledSession {
 
   /// As Session::run: `inputs` are the flattened arguments; arguments that the program updates are written in place.
   RunResult run(const std::vector<CallArg>& inputs);
+  /// The same call made again and again, for measuring: on the same memory, results written over the former.
+  std::function<void()> repeated(const std::vector<CallArg>& inputs);
   /// Each step's time of a run from now on is added to `times`; null ends it.
   void observe(std::vector<StepTime>* times);
   size_t memory() const;  // bytes that the session holds
 
  private:
+  struct Call;
+  Call bind(const std::vector<CallArg>& inputs) const;
   Tensor state(const std::string& name) const;
   std::shared_ptr<const CompiledProgram> program_;
   tenon_state* state_ = nullptr;

@@ -50,5 +50,7 @@ bool looks_like_elf(std::span<const std::byte> bytes);
 
 /// Inputs, outputs, state, targets, sizes, and steps by kind: what `tenon show` prints.
 std::string to_text(const Artifact& artifact);
+/// The same as one JSON object.
+std::string to_json(const Artifact& artifact);
 
 }  // namespace tenon::package

@@ -5,35 +5,10 @@
 #include "tenon/interp/program_runner.h"
 #include "tenon/ops/random.h"
 #include "tenon/rules/call.h"
+#include "tenon/session/arguments.h"
 
 namespace tenon {
 namespace {
-
-// The argument a caller gave for a leaf that was specialized to a constant.
-void require_constant(const CallArg& given, const CallArg& stored, const std::string& name) {
-  if (given.is_none() || given == stored) return;
-  auto number = [](const CallArg& a) -> std::optional<double> {
-    if (auto* b = a.get<bool>()) return *b;
-    if (auto* i = a.get<SymInt>(); i && i->is_int()) return static_cast<double>(i->as_int());
-    if (auto* d = a.get<double>()) return *d;
-    if (auto* t = a.get<Tensor>(); t && *t && t->numel() == SymInt(1)) return scalar_value(*t);
-    return std::nullopt;
-  };
-  auto a = number(given), b = number(stored);
-  require(a && b && *a == *b, "input ", name, ": the program was exported for the constant ", describe(stored),
-          " and takes no other value, got ", describe(given));
-}
-
-CallArg as_number(const CallArg& given, loop::Input::Type type, const std::string& name) {
-  if (auto* t = given.get<Tensor>(); t && *t && t->numel() == SymInt(1)) {
-    if (type == loop::Input::Type::floating) return scalar_value(*t);
-    require(!is_floating(t->dtype()), "input ", name, ": expected an integer, got ", t->meta());
-    if (type == loop::Input::Type::boolean) return scalar_integer(*t) != 0;
-    return scalar_integer(*t);
-  }
-  require(given.is_number(), "input ", name, ": expected a number, got ", describe(given));
-  return given;
-}
 
 std::optional<int64_t> answer(const GuardSource& source, const CallArg& given) {
   using What = GuardSource::What;
@@ -88,8 +63,7 @@ RunResult Session::run(State& state, const std::vector<CallArg>& inputs, const R
   for (const InputMeaning& m : c.inputs) tangents += std::holds_alternative<input::Tangent>(m);
   require(inputs.size() == c.user_inputs.size() + tangents, "expected ", c.user_inputs.size() + tangents, " inputs (",
           join(c.user_names, ", "), "), got ", inputs.size());
-  for (size_t i = 0; i < c.user_inputs.size(); ++i)
-    if (!c.user_inputs[i].is_none()) require_constant(inputs[i], c.user_inputs[i], c.user_names[i]);
+  require_constants(c.user_names, c.user_inputs, inputs);
 
   std::shared_lock reading(state.mutex(), std::defer_lock);
   std::unique_lock writing(state.mutex(), std::defer_lock);

@@ -15,38 +15,24 @@
 namespace tenon::tool {
 namespace {
 
-struct UserInput {
-  const InputSpec* spec = nullptr;
-  const ValueInfo* info = nullptr;  // null for a constant
-};
+using Type = loop::Input::Type;
 
-std::vector<UserInput> user_inputs(const ExportedProgram& program) {
-  std::vector<UserInput> out;
-  for (const InputSpec& spec : program.signature.inputs) {
-    if (spec.kind != InputKind::user_input) continue;
-    const Value* value = spec.arg.get<Value>();
-    out.push_back({&spec, value ? &program.graph->info(*value) : nullptr});
-  }
-  return out;
-}
-
-std::string describe(const UserInput& input) {
-  if (!input.info) return "a constant";
-  switch (input.info->type) {
-    case ValueType::tensor: return text(input.info->meta);
-    case ValueType::integer: return "an integer";
-    case ValueType::floating: return "a float";
-    case ValueType::boolean: return "a boolean";
-    case ValueType::token:
-    case ValueType::custom_object: return "an object";
+std::string describe(const ExpectedInput& input) {
+  if (input.is_object) return "an object";
+  switch (input.type) {
+    case Type::tensor: return text(input.meta);
+    case Type::integer: return "an integer";
+    case Type::floating: return "a float";
+    case Type::boolean: return "a boolean";
+    case Type::constant: return "a constant";
   }
   unreachable();
 }
 
-std::string expected(const std::vector<UserInput>& inputs) {
+std::string expected(const std::vector<ExpectedInput>& inputs) {
   if (inputs.empty()) return "the program has no inputs";
   std::vector<std::string> names;
-  for (const UserInput& input : inputs) names.push_back(text(shown(input.spec->name), ": ", describe(input)));
+  for (const ExpectedInput& input : inputs) names.push_back(text(shown(input.name), ": ", describe(input)));
   return text("the inputs are ", join(names, ", "), " (or arr_0, arr_1, ... in this order)");
 }
 
@@ -89,27 +75,21 @@ Tensor to_float(const Tensor& given) {
   return to;
 }
 
-bool is_joint(const ExportedProgram& program) {
-  return std::any_of(program.signature.outputs.begin(), program.signature.outputs.end(), [](const OutputSpec& spec) {
-    return spec.kind == OutputKind::gradient_to_parameter || spec.kind == OutputKind::gradient_to_user_input;
-  });
-}
-
 // Symbols that stand as a number that was given or as a size of an input that was, or that such a size can be solved
 // for.
-sym::Bindings bound_symbols(const std::vector<UserInput>& inputs, const std::vector<CallArg>& arguments) {
+sym::Bindings bound_symbols(const std::vector<ExpectedInput>& inputs, const std::vector<CallArg>& arguments) {
   sym::Bindings bindings;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Tensor* given = arguments[i].get<Tensor>();
-    if (!inputs[i].info || !given) continue;
-    const ValueInfo& info = *inputs[i].info;
-    if (info.type == ValueType::integer && given->rank() == 0 && !is_floating(given->dtype()) && info.expr.is_symbol())
-      bindings.set(info.expr, scalar_integer(*given));
-    if (info.type != ValueType::tensor) continue;
-    for (size_t d = 0; d < info.meta.rank() && d < given->rank(); ++d) {
-      std::vector<SymInt> symbols = sym::symbols_of(info.meta.sizes[d]);
+    if (!given) continue;
+    const ExpectedInput& input = inputs[i];
+    if (input.type == Type::integer && given->rank() == 0 && !is_floating(given->dtype()) && input.number.is_symbol())
+      bindings.set(input.number, scalar_integer(*given));
+    if (input.type != Type::tensor || input.is_object) continue;
+    for (size_t d = 0; d < input.meta.rank() && d < given->rank(); ++d) {
+      std::vector<SymInt> symbols = sym::symbols_of(input.meta.sizes[d]);
       if (symbols.size() != 1 || bindings.find(symbols[0])) continue;
-      auto solved = sym::solve(info.meta.sizes[d], given->sizes()[d], symbols[0]);
+      auto solved = sym::solve(input.meta.sizes[d], given->sizes()[d], symbols[0]);
       if (solved && solved->value.is_int()) bindings.set(symbols[0], solved->value.as_int());
     }
   }
@@ -128,15 +108,15 @@ CallArg ones(const TensorMeta& wanted, const sym::Bindings& bindings) {
 }
 
 // Which array goes where, by input position.
-std::vector<const Array*> assign(const std::vector<UserInput>& inputs, const std::vector<NamedArray>& arrays,
+std::vector<const Array*> assign(const std::vector<ExpectedInput>& inputs, const std::vector<NamedArray>& arrays,
                                  const std::string& file) {
   std::vector<const Array*> found(inputs.size());
   std::map<std::string_view, size_t> by_name;
-  for (size_t i = 0; i < inputs.size(); ++i) by_name.emplace(inputs[i].spec->name, i);
+  for (size_t i = 0; i < inputs.size(); ++i) by_name.emplace(inputs[i].name, i);
   auto only_tensor = [&]() -> size_t {  // an .npy has no name
     std::vector<size_t> tensors;
     for (size_t i = 0; i < inputs.size(); ++i)
-      if (inputs[i].info) tensors.push_back(i);
+      if (inputs[i].type != Type::constant) tensors.push_back(i);
     require(tensors.size() == 1, file, ": an .npy file holds one array, and the program takes ", tensors.size(),
             "; give an .npz file: ", expected(inputs));
     return tensors[0];
@@ -147,7 +127,7 @@ std::vector<const Array*> assign(const std::vector<UserInput>& inputs, const std
     else if (auto it = by_name.find(named.name); it != by_name.end()) at = it->second;
     else if (auto number = position(named.name); number && *number < inputs.size()) at = *number;
     else fail(file, ": no input is called ", quoted(named.name), "; ", expected(inputs));
-    require(!found[at], file, ": the input ", shown(inputs[at].spec->name), " is given twice, by name and by position");
+    require(!found[at], file, ": the input ", shown(inputs[at].name), " is given twice, by name and by position");
     found[at] = &named.array;
   }
   return found;
@@ -202,35 +182,81 @@ Array to_array(const std::string& key, const Tensor& given, const ArrayOptions& 
 
 }  // namespace
 
-std::vector<CallArg> arguments_from(const ExportedProgram& program, const std::vector<NamedArray>& arrays,
+std::vector<ExpectedInput> expected_inputs(const ExportedProgram& program) {
+  bool joint = std::any_of(program.signature.outputs.begin(), program.signature.outputs.end(), [](const auto& spec) {
+    return spec.kind == OutputKind::gradient_to_parameter || spec.kind == OutputKind::gradient_to_user_input;
+  });
+  std::vector<ExpectedInput> out;
+  for (const InputSpec& spec : program.signature.inputs) {
+    if (spec.kind != InputKind::user_input) continue;
+    ExpectedInput input;
+    input.name = spec.name;
+    if (const Value* value = spec.arg.get<Value>()) {
+      const ValueInfo& info = program.graph->info(*value);
+      input.meta = info.meta;
+      input.number = info.expr;
+      switch (info.type) {
+        case ValueType::tensor: break;
+        case ValueType::integer: input.type = Type::integer; break;
+        case ValueType::floating: input.type = Type::floating; break;
+        case ValueType::boolean: input.type = Type::boolean; break;
+        case ValueType::token:
+        case ValueType::custom_object: input.is_object = true; break;
+      }
+      input.cotangent = joint && info.type == ValueType::tensor && starts_with(spec.name, "tangent_output_");
+    } else {
+      input.type = Type::constant;
+      input.constant = map_tensors<Tensor>(spec.arg, [](Value) { return Tensor(); });
+    }
+    out.push_back(std::move(input));
+  }
+  return out;
+}
+
+std::vector<ExpectedInput> expected_inputs(const artifact::CallSignature& signature) {
+  bool joint = std::any_of(signature.results.begin(), signature.results.end(), [](const artifact::Result& r) {
+    return r.kind == artifact::Result::Kind::gradient;
+  });
+  std::vector<ExpectedInput> out(signature.names.size());
+  for (size_t i = 0; i < out.size(); ++i) {
+    out[i].name = signature.names[i];
+    out[i].type = Type::constant;
+    out[i].constant = signature.constants[i];
+  }
+  for (size_t i = 0; i < signature.inputs.size(); ++i) {
+    ExpectedInput& input = out[signature.leaves[i]];
+    input.type = signature.inputs[i].type;
+    input.meta = signature.inputs[i].meta;
+    input.number = signature.inputs[i].number;
+    input.cotangent = joint && input.type == Type::tensor && starts_with(input.name, "tangent_output_");
+  }
+  return out;
+}
+
+std::vector<CallArg> arguments_from(const std::vector<ExpectedInput>& inputs, const std::vector<NamedArray>& arrays,
                                     const std::string& file) {
-  std::vector<UserInput> inputs = user_inputs(program);
   std::vector<const Array*> found = assign(inputs, arrays, file);
   std::vector<CallArg> out(inputs.size());
   std::vector<size_t> cotangents;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const UserInput& input = inputs[i];
-    const std::string& name = input.spec->name;
-    if (!input.info) {
-      require(!found[i] || !input.spec->arg.is_none(), file, ": the input ", shown(name),
+    const ExpectedInput& input = inputs[i];
+    if (input.type == Type::constant) {
+      require(!found[i] || !input.constant.is_none(), file, ": the input ", shown(input.name),
               " is None in this program; leave it out");
-      CallArg stored = map_tensors<Tensor>(input.spec->arg, [](Value) { return Tensor(); });
-      out[i] = found[i] ? CallArg(to_tensor(*found[i])) : std::move(stored);
+      out[i] = found[i] ? CallArg(to_tensor(*found[i])) : input.constant;
     } else if (found[i]) {
       Tensor given = to_tensor(*found[i]);
-      bool rounded =
-          input.info->type == ValueType::tensor && input.info->meta.dtype == DType::bf16 && given.dtype() == DType::f32;
+      bool rounded = input.type == Type::tensor && input.meta.dtype == DType::bf16 && given.dtype() == DType::f32;
       out[i] = rounded ? to_bfloat(given) : given;
     } else {
-      bool cotangent =
-          starts_with(name, "tangent_output_") && input.info->type == ValueType::tensor && is_joint(program);
-      require(cotangent, file, ": the input ", shown(name), " is missing (", describe(input), "); ", expected(inputs));
+      require(input.cotangent, file, ": the input ", shown(input.name), " is missing (", describe(input), "); ",
+              expected(inputs));
       cotangents.push_back(i);
     }
   }
   if (!cotangents.empty()) {
     sym::Bindings bindings = bound_symbols(inputs, out);
-    for (size_t i : cotangents) out[i] = ones(inputs[i].info->meta, bindings);
+    for (size_t i : cotangents) out[i] = ones(inputs[i].meta, bindings);
   }
   return out;
 }

@@ -3,9 +3,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 namespace tenon::tool {
 
@@ -57,6 +60,14 @@ void require_other_file(const std::string& in, const std::string& out) {
   bool same =
       ::stat(in.c_str(), &a) == 0 && ::stat(out.c_str(), &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
   require(!same, out, ": the output would overwrite the input file ", quoted(in, 400), "; give another name");
+}
+
+bool is_compiled(const std::string& file) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return false;
+  std::ifstream in(file, std::ios::binary);
+  std::array<char, 4> start{};
+  return in.read(start.data(), start.size()) && std::string_view(start.data(), start.size()) == "\x7f" "ELF";
 }
 
 }  // namespace tenon::tool

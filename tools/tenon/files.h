@@ -21,6 +21,9 @@ void require_writable(const std::string& out);
 /// Fails where `out` is the file `in` itself, under whatever name.
 void require_other_file(const std::string& in, const std::string& out);
 
+/// Whether a file begins as a compiled program does.
+bool is_compiled(const std::string& file);
+
 /// Runs f; an Error that does not name the file gets its name in front.
 template <class F>
 auto about(const std::string& file, F&& f) {

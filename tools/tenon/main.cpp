@@ -27,6 +27,8 @@ struct Requests {
   RunRequest run;
   GradRequest grad;
   ConvertRequest convert;
+  CompileRequest compile;
+  BenchRequest bench;
   bool ops_json = false;
   int64_t max_memory = 0;
 };
@@ -75,7 +77,7 @@ void add_max_memory(CLI::App& verb, int64_t& limit) {
 
 void add_show(CLI::App& app, ShowRequest& request) {
   CLI::App* verb = app.add_subcommand("show", "Print a program, as PyTorch prints it or after a stage of the compiler");
-  verb->add_option("FILE", request.file, "A .pt2 file")->required()->type_name("");
+  verb->add_option("FILE", request.file, "A .pt2 file, or one that tenon compile wrote")->required()->type_name("");
   verb->add_option_function<std::string>(
           "--after",
           [&request](const std::string& value) {
@@ -94,14 +96,15 @@ void add_show(CLI::App& app, ShowRequest& request) {
   add_wrt(*verb, request.walk.wrt);
   add_verbose(*verb, request.verbose);
   verb->add_flag("--json", request.json, "Print JSON");
+  verb->add_flag("--verify", request.verify, "Of a compiled program: compare everything in it with its checksums");
   verb->footer(
       "Example:\n  tenon show examples/digits/digits_cnn.pt2 --after=joint --wrt=all\n\n"
       "--of and --wrt matter to joint and partition. Operators that Tenon lacks are listed on stderr (status 1).");
 }
 
 void add_run(CLI::App& app, RunRequest& request) {
-  CLI::App* verb = app.add_subcommand("run", "Run a program in the interpreter");
-  verb->add_option("FILE", request.file, "A .pt2 file")->required()->type_name("");
+  CLI::App* verb = app.add_subcommand("run", "Run a program: a .pt2 file in the interpreter, a compiled one by its code");
+  verb->add_option("FILE", request.file, "A .pt2 file, or one that tenon compile wrote")->required()->type_name("");
   add_open(*verb, request.open);
   verb->add_option("--inputs", request.inputs,
                    "An .npz or .safetensors file of inputs, by name or as arr_0, arr_1, ...; without it the sample "
@@ -163,8 +166,52 @@ void add_convert(CLI::App& app, ConvertRequest& request) {
       "eval\n\nSample inputs that cannot be read are left out, with a warning.");
 }
 
+void add_compile(CLI::App& app, CompileRequest& request) {
+  CLI::App* verb = app.add_subcommand("compile", "Write a program as a shared library that needs only the C library");
+  verb->add_option("FILE", request.file, "A .pt2 file")->required()->type_name("");
+  verb->add_option("-o,--output", request.out, "The shared library to write")->required()->type_name("OUT");
+  add_open(*verb, request.open);
+  verb->add_option_function<std::string>(
+          "--target",
+          [&request](const std::string& value) {
+            auto target = value == "native" ? artifact::native_target() : artifact::target_named(value);
+            if (value == "native" && !target)
+              throw CLI::ValidationError("--target", "this machine has no AVX2; name x86-64-v3 or x86-64-v4");
+            if (!target)
+              throw CLI::ValidationError(
+                  "--target", text("expected native, x86-64-v3 or x86-64-v4, got ", tenon::quoted(value)));
+            request.targets = {*target};
+          },
+          "native, x86-64-v3 (AVX2) or x86-64-v4 (AVX-512); code for both by default, the better is taken at load")
+      ->type_name("TARGET");
+  verb->add_flag("--updatable", request.updatable,
+                 "Keep weights as they are, so that they can be set, saved and loaded by name");
+  verb->add_flag("!--no-samples", request.samples, "Leave the sample inputs out");
+  add_verbose(*verb, request.verbose);
+  verb->footer(
+      "Example:\n  tenon compile examples/digits/digits_cnn_eval.pt2 -o digits.so\n  tenon run digits.so\n\n"
+      "No compiler is needed. Call the result from C or C++ through <tenon/runtime.h>; load only files you would also "
+      "execute.");
+}
+
+void add_bench(CLI::App& app, BenchRequest& request) {
+  CLI::App* verb = app.add_subcommand("bench", "Measure how fast a program runs, kernel by kernel");
+  verb->add_option("FILE", request.file, "A .pt2 file, or one that tenon compile wrote")->required()->type_name("");
+  add_open(*verb, request.open);
+  verb->add_option("--inputs", request.inputs, "Inputs as for tenon run; the stored samples by default")
+      ->type_name("NPZ");
+  verb->add_option("--threads", request.threads, "How many threads to use; all of the machine's by default")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+  verb->add_option("--seconds", request.seconds, "How long to measure; 2 by default")
+      ->check(CLI::Range(0.01, 3600.0))
+      ->type_name("S");
+  verb->add_flag("--json", request.json, "Print one JSON object and nothing else");
+  verb->footer("Example:\n  tenon bench digits.so --threads 1");
+}
+
 struct CommandLine {
-  CLI::App app{"PyTorch programs without PyTorch: reads, runs, differentiates and writes .pt2 files", "tenon"};
+  CLI::App app{"PyTorch programs without PyTorch: reads, runs, differentiates, compiles and writes .pt2 files", "tenon"};
   Requests requests;
 
   CommandLine() {
@@ -174,10 +221,12 @@ struct CommandLine {
     add_run(app, requests.run);
     add_grad(app, requests.grad);
     add_convert(app, requests.convert);
+    add_compile(app, requests.compile);
+    add_bench(app, requests.bench);
     CLI::App* ops = app.add_subcommand("ops", "List every operator and the rules it has");
     ops->add_flag("--json", requests.ops_json, "Print JSON");
     ops->footer("Example:\n  tenon ops | grep aten::conv");
-    for (const char* name : {"show", "run", "grad", "convert"})
+    for (const char* name : {"show", "run", "grad", "convert", "compile", "bench"})
       add_max_memory(*app.get_subcommand(name), requests.max_memory);
     app.add_subcommand("doctor", "Say what Tenon finds on this machine")->footer("Example:\n  tenon doctor");
     app.footer("tenon VERB --help explains a verb. Exit status: 0, 1 (bad input or program), 2 (usage).");
@@ -191,6 +240,8 @@ struct CommandLine {
     if (name == "run") return run_file(requests.run);
     if (name == "grad") return grad_file(requests.grad);
     if (name == "convert") return convert_file(requests.convert);
+    if (name == "compile") return compile_file(requests.compile);
+    if (name == "bench") return bench_file(requests.bench);
     if (name == "ops") return list_ops(requests.ops_json);
     if (name == "doctor") return doctor();
     unreachable();
@@ -226,7 +277,7 @@ int main(int argc, char** argv) {
     std::string verb = line.verb();
     std::string what = error.what();
     if (verb.empty() && (argc < 2 || argv[1][0] != '-'))
-      what = text("expected a verb: show, run, grad, convert, ops or doctor",
+      what = text("expected a verb: show, run, grad, convert, compile, bench, ops or doctor",
                   argc < 2 ? std::string() : text(", got ", quoted(argv[1])));
     complain(text(verb.empty() ? "" : verb + ": ", what, "; see tenon ", verb.empty() ? "" : verb + " ", "--help"));
     return usage;

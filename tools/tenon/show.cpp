@@ -1,3 +1,4 @@
+#include "tenon/package/artifact.h"
 #include "tools/tenon/files.h"
 #include "tools/tenon/graph_json.h"
 #include "tools/tenon/progress.h"
@@ -22,9 +23,22 @@ std::string list(const std::vector<std::string>& names) {
   return text(join(safe, ", "), names.size() > most ? text(" and ", names.size() - most, " more") : "");
 }
 
+int show_compiled(const ShowRequest& request) {
+  require(request.after == StageName::read, request.file, ": a compiled program has no stages; show the .pt2 file");
+  std::string out = about(request.file, [&] {
+    package::Artifact artifact = package::Artifact::open(request.file);
+    if (request.verify) artifact.verify_checksums();
+    return request.json ? package::to_json(artifact) : package::to_text(artifact);
+  });
+  print(out);
+  return ok;
+}
+
 }  // namespace
 
 int show_file(const ShowRequest& request) {
+  if (is_compiled(request.file)) return show_compiled(request);
+  require(!request.verify, "--verify: ", request.file, " is no compiled program; its checksums are always looked at");
   ExportedProgram program = open_program(request.file, request.open);
   std::vector<std::string> missing = missing_operators(program);
   std::string out, stopped;

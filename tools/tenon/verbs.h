@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "tenon/artifact/compile.h"
 #include "tenon/pipeline.h"
 #include "tenon/train/mode.h"
 
@@ -18,6 +19,7 @@ struct ShowRequest {
   WalkOptions walk;
   std::string stage = "read";  // the name of `after`
   bool json = false;
+  bool verify = false;   // compiled files: checksums too
   bool verbose = false;  // passes and their times on stderr
 };
 int show_file(const ShowRequest& request);
@@ -47,6 +49,26 @@ struct ConvertRequest {
   std::optional<Mode> mode;  // where given: the program in this mode
 };
 int convert_file(const ConvertRequest& request);
+
+struct CompileRequest {
+  std::string file, out;
+  OpenOptions open;
+  std::vector<artifact::Target> targets = {artifact::Target::x86_64_v3, artifact::Target::x86_64_v4};
+  bool updatable = false;
+  bool samples = true;  // kept in the artifact
+  bool verbose = false;
+};
+int compile_file(const CompileRequest& request);
+
+struct BenchRequest {
+  std::string file;
+  OpenOptions open;
+  std::string inputs;  // empty: the stored samples
+  int threads = 0;
+  double seconds = 2;
+  bool json = false;
+};
+int bench_file(const BenchRequest& request);
 
 int list_ops(bool json);
 int doctor();

@@ -123,6 +123,8 @@ TENON_API tenon_status tenon_program_output_info(const tenon_program* program, s
 TENON_API tenon_status tenon_program_state_info(const tenon_program* program, size_t index, tenon_state_info* info);
 /* "x86-64-v4" and so on: which of the artifact's codes this machine runs. */
 TENON_API const char* tenon_program_target(const tenon_program* program);
+/* The bytes of the artifact's weights, with what else it keeps among them; NULL where it has none. */
+TENON_API const void* tenon_program_weights(const tenon_program* program, size_t* size);
 /* A text stored under a key, or NULL. */
 TENON_API const char* tenon_program_metadata(const tenon_program* program, const char* key);
 
