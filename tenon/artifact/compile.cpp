@@ -28,9 +28,7 @@ std::optional<Target> target_named(std::string_view given) {
 
 namespace {
 
-compile::Isa isa_of(Target target) {
-  return target == Target::x86_64_v3 ? compile::Isa::v3 : compile::Isa::v4;
-}
+compile::Isa isa_of(Target target) { return target == Target::x86_64_v3 ? compile::Isa::v3 : compile::Isa::v4; }
 tenon_target code_of(Target target) {
   return target == Target::x86_64_v3 ? TENON_TARGET_X86_64_V3 : TENON_TARGET_X86_64_V4;
 }
@@ -221,14 +219,16 @@ class Compilation {
 
 }  // namespace
 
-void compile_program(const Executable& executable, const State& state, const std::string& path, const CompileOptions& options) {
+void compile_program(const Executable& executable, const State& state, const std::string& path,
+                     const CompileOptions& options) {
   Compilation compilation(executable, state, options);
   package::ArtifactWriter writer(path, compilation.parts(std::filesystem::path(path).filename()));
   compilation.fill(writer.weights());
   writer.commit();
 }
 
-std::vector<std::byte> compile_program(const Executable& executable, const State& state, const CompileOptions& options) {
+std::vector<std::byte> compile_program(const Executable& executable, const State& state,
+                                       const CompileOptions& options) {
   Compilation compilation(executable, state, options);
   return package::artifact_bytes(compilation.parts("model.so"),
                                  [&](std::span<std::byte> weights) { compilation.fill(weights); });

@@ -28,7 +28,8 @@ struct CompileOptions {
 };
 
 /// Writes a file; it appears whole or not at all. Unsupported names what cannot be compiled.
-void compile_program(const Executable& executable, const State& state, const std::string& path, const CompileOptions& options);
+void compile_program(const Executable& executable, const State& state, const std::string& path,
+                     const CompileOptions& options);
 /// The same in memory.
 std::vector<std::byte> compile_program(const Executable& executable, const State& state, const CompileOptions& options);
 

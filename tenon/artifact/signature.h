@@ -40,9 +40,9 @@ struct CallSignature {
   std::vector<size_t> leaves;       // which flattened argument each is
   std::vector<Result> results;
   std::vector<Update> updates;
-  std::vector<std::string> names;   // of the flattened arguments
-  std::vector<CallArg> constants;   // per flattened argument: what it was specialized to; none for a tensor or number
-  std::vector<CallArg> outputs;     // per flattened result: none, or the constant that it is
+  std::vector<std::string> names;  // of the flattened arguments
+  std::vector<CallArg> constants;  // per flattened argument: what it was specialized to; none for a tensor or number
+  std::vector<CallArg> outputs;    // per flattened result: none, or the constant that it is
   Tree in, out;
   sym::Ranges ranges;
   std::vector<Sample> samples;

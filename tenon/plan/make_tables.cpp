@@ -7,8 +7,8 @@
 
 #include "tenon/base/error.h"
 #include "tenon/compile/make_kernel.h"
-#include "tenon/plan/lifetimes.h"
 #include "tenon/plan/library.h"
+#include "tenon/plan/lifetimes.h"
 #include "tenon/plan/symbols.h"
 #include "tenon/tensor/dtype.h"
 
@@ -237,7 +237,8 @@ class Planner {
       bool tensor = in.type == loop::Input::Type::tensor;
       using What = GuardSource::What;
       switch (source.what) {
-        case What::value: return tensor || in.type == loop::Input::Type::constant ? std::nullopt : std::optional(in.number);
+        case What::value:
+          return tensor || in.type == loop::Input::Type::constant ? std::nullopt : std::optional(in.number);
         case What::rank: return tensor ? std::optional(SymInt(in.meta.rank())) : std::nullopt;
         case What::count: return tensor ? std::optional(count(in.meta.sizes)) : std::nullopt;
         case What::offset: return std::nullopt;
@@ -366,8 +367,8 @@ class Planner {
     s.name = in.name;
     s.weights = place_weights(in.buffer);
     tenon_state_kind kind = !m || std::holds_alternative<input::Parameter>(*m) ? TENON_STATE_PARAMETER
-                            : std::holds_alternative<input::Buffer>(*m)       ? TENON_STATE_BUFFER
-                                                                              : TENON_STATE_CONSTANT;
+                            : std::holds_alternative<input::Buffer>(*m)        ? TENON_STATE_BUFFER
+                                                                               : TENON_STATE_CONSTANT;
     return t().state(s, kind);
   }
 
@@ -550,7 +551,7 @@ class Planner {
   std::vector<size_t> states_;
   std::vector<std::pair<size_t, Id>> numbers_;
   std::vector<std::pair<Id, SymInt>> number_outputs_;
-  std::vector<BufferId> deferred_;                       // outputs whose sizes are not known yet
+  std::vector<BufferId> deferred_;                // outputs whose sizes are not known yet
   std::unordered_set<std::string_view> unbound_;  // symbols that data will tell
   std::unordered_map<std::string, size_t> kernel_ids_;
   std::optional<Id> random_, drawn_;

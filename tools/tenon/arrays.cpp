@@ -214,9 +214,8 @@ std::vector<ExpectedInput> expected_inputs(const ExportedProgram& program) {
 }
 
 std::vector<ExpectedInput> expected_inputs(const artifact::CallSignature& signature) {
-  bool joint = std::any_of(signature.results.begin(), signature.results.end(), [](const artifact::Result& r) {
-    return r.kind == artifact::Result::Kind::gradient;
-  });
+  bool joint = std::any_of(signature.results.begin(), signature.results.end(),
+                           [](const artifact::Result& r) { return r.kind == artifact::Result::Kind::gradient; });
   std::vector<ExpectedInput> out(signature.names.size());
   for (size_t i = 0; i < out.size(); ++i) {
     out[i].name = signature.names[i];

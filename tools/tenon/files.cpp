@@ -67,7 +67,9 @@ bool is_compiled(const std::string& file) {
   if (!std::filesystem::is_regular_file(file, error)) return false;
   std::ifstream in(file, std::ios::binary);
   std::array<char, 4> start{};
-  return in.read(start.data(), start.size()) && std::string_view(start.data(), start.size()) == "\x7f" "ELF";
+  return in.read(start.data(), start.size()) && std::string_view(start.data(), start.size()) ==
+                                                    "\x7f"
+                                                    "ELF";
 }
 
 }  // namespace tenon::tool

@@ -103,7 +103,8 @@ void add_show(CLI::App& app, ShowRequest& request) {
 }
 
 void add_run(CLI::App& app, RunRequest& request) {
-  CLI::App* verb = app.add_subcommand("run", "Run a program: a .pt2 file in the interpreter, a compiled one by its code");
+  CLI::App* verb =
+      app.add_subcommand("run", "Run a program: a .pt2 file in the interpreter, a compiled one by its code");
   verb->add_option("FILE", request.file, "A .pt2 file, or one that tenon compile wrote")->required()->type_name("");
   add_open(*verb, request.open);
   verb->add_option("--inputs", request.inputs,
@@ -178,8 +179,8 @@ void add_compile(CLI::App& app, CompileRequest& request) {
             if (value == "native" && !target)
               throw CLI::ValidationError("--target", "this machine has no AVX2; name x86-64-v3 or x86-64-v4");
             if (!target)
-              throw CLI::ValidationError(
-                  "--target", text("expected native, x86-64-v3 or x86-64-v4, got ", tenon::quoted(value)));
+              throw CLI::ValidationError("--target",
+                                         text("expected native, x86-64-v3 or x86-64-v4, got ", tenon::quoted(value)));
             request.targets = {*target};
           },
           "native, x86-64-v3 (AVX2) or x86-64-v4 (AVX-512); code for both by default, the better is taken at load")
@@ -211,7 +212,8 @@ void add_bench(CLI::App& app, BenchRequest& request) {
 }
 
 struct CommandLine {
-  CLI::App app{"PyTorch programs without PyTorch: reads, runs, differentiates, compiles and writes .pt2 files", "tenon"};
+  CLI::App app{"PyTorch programs without PyTorch: reads, runs, differentiates, compiles and writes .pt2 files",
+               "tenon"};
   Requests requests;
 
   CommandLine() {
