@@ -1,0 +1,215 @@
+// A block of a product: at most 48 rows and 192 columns, all terms of their sums. What gemm, convolution and the
+// gradients of weights have in common; they differ in where rows lie and how terms follow one another.
+#pragma once
+#include "kernels/panels.h"
+
+namespace tenon::kernels {
+
+constexpr int64_t block_rows = 48, block_columns = 192;
+constexpr int64_t chunk_terms = 768, chunk_segments = 64;
+
+/// Rows of block `i` of `count` blocks: nearly equal, in whole tiles.
+struct RowBlocks {
+  int64_t rows, count, size;
+  explicit RowBlocks(int64_t rows)
+      : rows(rows), count(ceil_div(rows, block_rows)), size(count == 0 ? 8 : ceil_div(ceil_div(rows, count), 8) * 8) {}
+  int64_t begin(int64_t i) const { return i * size < rows ? i * size : rows; }
+};
+
+/// The terms of a sum on the left side: four nested loops around `length` terms, `step` elements apart. On the right
+/// side they follow one another.
+struct Terms {
+  int64_t extent[4] = {1, 1, 1, 1}, stride[4] = {0, 0, 0, 0};
+  int64_t length = 0, step = 1;
+};
+
+/// Cuts a sum into chunks of at most 768 terms, nearly equal, the same on every target: each is summed from zero in
+/// registers, then added to those before it.
+class Chunks {
+ public:
+  Chunks(const Terms& terms, int64_t element_size) : terms_(terms), size_(element_size) {
+    parts_ = terms.length > chunk_terms ? ceil_div(terms.length, chunk_terms) : 1;
+    part_length_ = ceil_div(terms.length, parts_);
+    pieces_ = parts_;
+    for (int64_t e : terms.extent) pieces_ *= e;
+    if (terms.length == 0) pieces_ = 0;
+    if (pieces_ == 0) return;
+    per_chunk_ = chunk_terms / part_length_;
+    if (per_chunk_ > chunk_segments) per_chunk_ = chunk_segments;
+    count_ = ceil_div(pieces_, per_chunk_);
+    per_chunk_ = ceil_div(pieces_, count_);
+    count_ = ceil_div(pieces_, per_chunk_);
+  }
+  int64_t count() const { return count_; }  // at least 1: no terms at all are one empty chunk
+  /// The next chunk: its segments and their number; returns the number of its terms.
+  int64_t next(Segment* to, int64_t& number) {
+    number = 0;
+    int64_t terms = 0;
+    for (; number < per_chunk_ && done_ < pieces_; ++number, ++done_) {
+      int64_t first = part_ * part_length_, length = terms_.length - first;
+      if (length > part_length_) length = part_length_;
+      int64_t offset = first * terms_.step;
+      for (int d = 0; d < 4; ++d) offset += at_[d] * terms_.stride[d];
+      to[number] = {offset * size_, length};
+      terms += length;
+      if (++part_ < parts_) continue;
+      part_ = 0;
+      for (int d = 3; d >= 0 && ++at_[d] == terms_.extent[d]; --d) at_[d] = 0;
+    }
+    return terms;
+  }
+
+ private:
+  const Terms& terms_;
+  int64_t size_, parts_, part_length_, pieces_, per_chunk_ = 1, count_ = 1;
+  int64_t done_ = 0, part_ = 0, at_[4] = {0, 0, 0, 0};
+};
+
+template <class T>
+struct Block {
+  int64_t rows = 0, columns = 0;
+  const T* left[block_rows];
+  T* out[block_rows];
+  const T* residual[block_rows];
+  int64_t out_step = 1, residual_step = 1;  // from column to column
+  Terms terms;
+  const T* right = nullptr;
+  bool packed = true;
+  int64_t panel_step = 0;                    // packed: from panel to panel, in elements
+  int64_t right_row = 0, right_column = 1;   // else: of the matrix
+  const T* bias = nullptr;
+  int64_t bias_step = 1;
+  T alpha = 1, beta = 0;
+  bool has_residual = false, relu = false;
+  T* scratch = nullptr;  // block_scratch elements
+};
+/// Elements: sums of a block that cannot be stored as they come, and for a right side that is not packed, a few panels.
+constexpr int64_t block_scratch = block_rows * block_columns;
+constexpr int64_t unpacked_panels = 8, unpacked_scratch = block_scratch + unpacked_panels * panel_width * chunk_terms;
+
+namespace detail {
+
+/// Sums in scratch, [rows][block_columns], to where they belong.
+template <class T>
+void finish(const Block<T>& b, int64_t first, int64_t last) {
+  auto element = [&](int64_t i, int64_t j) __attribute__((always_inline)) {
+    T* out = b.out[i] + j * b.out_step;
+    T sum = b.scratch[i * block_columns + j];
+    if (b.alpha != 1) sum = sum * b.alpha;
+    if (b.beta != 0) sum = sum + *out * b.beta;
+    if (b.bias != nullptr) sum = sum + b.bias[j * b.bias_step];
+    if (b.has_residual) sum = sum + b.residual[i][j * b.residual_step];
+    *out = b.relu ? relu(sum) : sum;
+  };
+  if (b.out_step == 1) {
+    for (int64_t i = 0; i < b.rows; ++i)
+      for (int64_t j = first; j < last; ++j) element(i, j);
+  } else {
+    for (int64_t j = first; j < last; ++j)
+      for (int64_t i = 0; i < b.rows; ++i) element(i, j);
+  }
+}
+
+}  // namespace detail
+
+template <class T>
+void run_block(const Block<T>& b) {
+  constexpr int per_panel = panel_width / lanes<T>;
+  const int64_t vectors = ceil_div(b.columns, panel_width) * per_panel;
+  Chunks chunks(b.terms, sizeof(T));
+  // Sums that wait for more terms lie in `out` itself, unless it still holds something that is needed.
+  const bool own = b.has_residual && b.residual[0] == b.out[0];
+  const bool direct = b.out_step == 1 && (!b.has_residual || b.residual_step == 1) &&
+                      (b.bias == nullptr || b.bias_step == 1) && (chunks.count() == 1 || (b.beta == 0 && !own));
+  T* const panels = b.scratch + block_scratch;
+  Segment segments[chunk_segments];
+  Tile<T> t;
+  t.segments = segments;
+  t.step = b.terms.step * static_cast<int64_t>(sizeof(T));
+  t.alpha = b.alpha;
+  t.beta = b.beta;
+  t.has_residual = b.has_residual;
+  t.relu = b.relu;
+  int64_t term = 0;
+  for (int64_t chunk = 0; chunk < chunks.count(); ++chunk) {
+    const int64_t terms = chunks.next(segments, t.segment_count);
+    t.first = chunk == 0;
+    const bool last = chunk + 1 == chunks.count();
+
+    auto at = [&](int64_t v, int width, int64_t lo, int64_t hi, int64_t tiles) {
+      const int64_t column = v * lanes<T>;
+      const bool store = direct && column + width * lanes<T> <= b.columns;
+      t.last = last && store;
+      t.bias = b.bias == nullptr ? nullptr : b.bias + column;
+      for (int64_t i = lo; i < hi; ++i) {
+        const int64_t r0 = b.rows * i / tiles, rows = b.rows * (i + 1) / tiles - r0;
+        for (int64_t r = 0; r < rows; ++r) {
+          t.row[r] = reinterpret_cast<const char*>(b.left[r0 + r]);
+          t.out[r] = store ? b.out[r0 + r] + column : b.scratch + (r0 + r) * block_columns + column;
+          t.residual[r] = b.has_residual && store ? b.residual[r0 + r] + column : nullptr;
+        }
+        run_tile<T>(static_cast<int>(rows), width, t);
+      }
+    };
+    int64_t packed_panel = -1;
+    auto right = [&](int64_t v, int width) {
+      const int64_t panel = v / per_panel, lane = v % per_panel * lanes<T>;
+      t.right_step = panel_width * static_cast<int64_t>(sizeof(T));
+      t.panel_step = b.panel_step * static_cast<int64_t>(sizeof(T));
+      const T* from = b.right + panel * b.panel_step + term * panel_width + lane;
+      if (!b.packed) {
+        const int64_t column = v * lanes<T>;
+        from = b.right + term * b.right_row + column * b.right_column;
+        if (b.right_column == 1 && b.rows <= tile_rows && column + width * lanes<T> <= b.columns) {
+          t.right_step = b.right_row * static_cast<int64_t>(sizeof(T));
+          t.panel_step = panel_width * static_cast<int64_t>(sizeof(T));
+        } else {
+          t.panel_step = terms * panel_width * static_cast<int64_t>(sizeof(T));
+          if (packed_panel != panel) {
+            packed_panel = panel;
+            for (int64_t p = 0; p < ceil_div(width, per_panel); ++p) {
+              const int64_t rest = b.columns - (panel + p) * panel_width;
+              pack_panel(b.right + term * b.right_row + (panel + p) * panel_width * b.right_column, b.right_row,
+                         b.right_column, rest < panel_width ? rest : panel_width, terms, panels + p * terms * panel_width);
+            }
+          }
+          from = panels + lane;
+        }
+      }
+      t.right = reinterpret_cast<const char*>(from);
+    };
+    auto tiles = [&](int width) { return ceil_div(b.rows, TileShapes<T>::rows(width)); };
+
+    if (b.packed && terms <= 128 && b.rows > tile_rows) {  // few terms: a tile's rows stay in the first cache
+      const int widest = TileShapes<T>::width(vectors, vectors, b.rows);
+      const int64_t all = tiles(widest);
+      for (int64_t i = 0; i < all; ++i)
+        for (int64_t v = 0; v < vectors;) {
+          const int width = TileShapes<T>::width(vectors, vectors - v, b.rows);
+          right(v, width);
+          const int64_t parts = tiles(width) > all ? tiles(width) : all;
+          at(v, width, parts * i / all, parts * (i + 1) / all, parts);
+          v += width;
+        }
+    } else {
+      for (int64_t v = 0; v < vectors;) {
+        const int width = TileShapes<T>::width(vectors, vectors - v, b.rows);
+        right(v, width);
+        at(v, width, 0, tiles(width), tiles(width));
+        v += width;
+      }
+    }
+    term += terms;
+  }
+  if (!direct) detail::finish(b, 0, b.columns);
+  else {
+    int64_t v = 0;  // the tiles that reached beyond the last column
+    while (v < vectors) {
+      const int width = TileShapes<T>::width(vectors, vectors - v, b.rows);
+      if ((v + width) * lanes<T> > b.columns && v * lanes<T> < b.columns) detail::finish(b, v * lanes<T>, b.columns);
+      v += width;
+    }
+  }
+}
+
+}  // namespace tenon::kernels

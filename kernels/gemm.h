@@ -1,0 +1,37 @@
+// Parameters of gemm and of packing: products of matrices of f32, f64 and i64 (which wraps around). Every element is
+// summed term by term with fma, in chunks of at most 768 terms that follow from k alone, so results depend neither on
+// the target nor on how the caller cuts the iterations.
+#pragma once
+#include <stdint.h>
+
+namespace tenon::kernels {
+
+/// gemm_pack_T: buffers `from` and `to`; a matrix of each batch entry into panels of 16 columns, [panel][k][16], zeros
+/// beyond the last column. Iterations: batch * panels. gemm_pack_f16 and gemm_pack_bf16 write f32.
+struct GemmPackParams {
+  int64_t batch, k, n;
+  int64_t from, from_batch, from_row, from_column;  // where it begins and its strides, in elements
+  int64_t to, to_batch;
+};
+
+enum GemmFlags : int64_t { gemm_bias = 1, gemm_residual = 2, gemm_relu = 4 };
+
+/// out = alpha * a * b + beta * out, + bias (one for each column), + residual, then relu; what is not flagged is left
+/// out. Buffers: a, b, out, then bias and residual where flagged. The residual may be out's own memory, element by
+/// element. Where beta is 0, out is not read. Iterations: batch * blocks of 48 rows * blocks of 192 columns.
+/// gemm_T: b is packed, a matrix of each batch entry `b_batch` from the next. Scratch: gemm_scratch elements.
+/// gemm_unpacked_T: b has strides; for up to 48 rows, beyond which packing first is faster. Scratch:
+/// gemm_unpacked_scratch elements.
+struct GemmParams {
+  int64_t batch, m, n, k, flags;
+  double alpha, beta;
+  int64_t a, a_batch, a_row, a_column;
+  int64_t b, b_batch, b_row, b_column;
+  int64_t out, out_batch, out_row, out_column;
+  int64_t bias, bias_step;
+  int64_t residual, residual_batch, residual_row, residual_column;
+};
+constexpr int64_t gemm_block_rows = 48, gemm_block_columns = 192, gemm_panel = 16;
+constexpr int64_t gemm_scratch = 48 * 192, gemm_unpacked_scratch = gemm_scratch + 8 * 16 * 768;
+
+}  // namespace tenon::kernels

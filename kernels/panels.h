@@ -1,0 +1,79 @@
+// The right side of a product in panels of 16 columns: [panel][k][16], the last one filled up with zeros.
+#pragma once
+#include "kernels/tile.h"
+
+namespace tenon::kernels {
+
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }  // a >= 0
+
+struct Half {
+  uint16_t bits;
+};
+struct BFloat {
+  uint16_t bits;
+};
+TENON_INLINE float as_float(uint32_t bits) {
+  float out;
+  __builtin_memcpy(&out, &bits, sizeof out);
+  return out;
+}
+template <class To, class From>
+TENON_INLINE To convert(From x) {
+  return x;
+}
+template <>
+TENON_INLINE float convert<float, BFloat>(BFloat x) {
+  return as_float(uint32_t{x.bits} << 16);
+}
+template <>
+TENON_INLINE float convert<float, Half>(Half x) {
+  const uint32_t rest = x.bits & 0x7fff, sign = uint32_t(x.bits & 0x8000) << 16;
+  const uint32_t normal = rest >= 0x7c00 ? 0x7f800000u | (rest & 0x3ff) << 13 : (rest << 13) + 0x38000000u;
+  const float small = static_cast<float>(static_cast<int32_t>(rest)) * 0x1p-24f;
+  uint32_t small_bits;
+  __builtin_memcpy(&small_bits, &small, sizeof small_bits);
+  return as_float(sign | (rest < 0x400 ? small_bits : normal));
+}
+
+/// Four columns of floats, each contiguous along k, four terms of them.
+TENON_INLINE void transpose_4x4(const float* from, int64_t column, float* to) {
+  typedef float V __attribute__((vector_size(16)));
+  typedef float Free __attribute__((vector_size(16), aligned(4), may_alias));
+  auto at = [&](int64_t j) { return V(*reinterpret_cast<const Free*>(from + j * column)); };
+  const V a = at(0), b = at(1), c = at(2), d = at(3);
+  const V ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const V ef = __builtin_shufflevector(a, b, 2, 6, 3, 7), gh = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  auto put = [&](int64_t p, V v) { *reinterpret_cast<Free*>(to + p * panel_width) = v; };
+  put(0, __builtin_shufflevector(ab, cd, 0, 1, 4, 5));
+  put(1, __builtin_shufflevector(ab, cd, 2, 3, 6, 7));
+  put(2, __builtin_shufflevector(ef, gh, 0, 1, 4, 5));
+  put(3, __builtin_shufflevector(ef, gh, 2, 3, 6, 7));
+}
+
+/// One panel: `columns` (at most 16) columns of k terms. Strides in elements.
+template <class To, class From>
+void pack_panel(const From* from, int64_t row, int64_t column, int64_t columns, int64_t k, To* to) {
+  if (columns == panel_width && column == 1) {
+    for (int64_t p = 0; p < k; ++p, from += row, to += panel_width)
+      for (int j = 0; j < panel_width; ++j) to[j] = convert<To>(from[j]);
+    return;
+  }
+  if constexpr (sizeof(To) == 4 && sizeof(From) == 4)
+    if (columns == panel_width && row == 1) {
+      int64_t p = 0;
+      for (; p + 4 <= k; p += 4)
+        for (int j = 0; j < panel_width; j += 4) transpose_4x4(from + p + j * column, column, to + p * panel_width + j);
+      from += p;
+      to += p * panel_width;
+      k -= p;
+    }
+  for (int64_t first = 0; first < k; first += 16) {  // in blocks, so that both sides stay in the first cache
+    const int64_t last = first + 16 < k ? first + 16 : k;
+    for (int64_t j = 0; j < columns; ++j)
+      for (int64_t p = first; p < last; ++p) to[p * panel_width + j] = convert<To>(from[p * row + j * column]);
+    for (int64_t j = columns; j < panel_width; ++j)
+      for (int64_t p = first; p < last; ++p) to[p * panel_width + j] = 0;
+  }
+}
+
+}  // namespace tenon::kernels

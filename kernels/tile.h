@@ -1,0 +1,155 @@
+// The innermost loop of gemm and convolution: a few rows times a few vectors of columns, all sums in registers. The
+// left side is read in place, each row by its pointer; the right side lies in panels of 16 columns.
+#pragma once
+#include "kernels/vector.h"
+
+namespace tenon::kernels {
+
+constexpr int panel_width = 16, tile_rows = 8;
+
+/// Consecutive terms of the sums: where they begin behind a row's pointer, in bytes, and how many they are.
+struct Segment {
+  int64_t offset, length;
+};
+
+template <class T>
+struct Tile {
+  const char* row[tile_rows];
+  int64_t step;  // of the left side from one term to the next, in bytes
+  const Segment* segments;
+  int64_t segment_count;
+  const char* right;
+  int64_t right_step, panel_step;  // from term to term, from panel to panel, in bytes
+  T* out[tile_rows];
+  const T* residual[tile_rows];
+  const T* bias;  // null: none
+  T alpha, beta;
+  bool first, last;  // of the chunks of a sum: the first does not read `out`, the last one ends with the epilogue
+  bool has_residual, relu;
+};
+
+template <class T, int rows, int vectors>
+__attribute__((noinline)) void tile(const Tile<T>& t) {
+  constexpr int per_panel = panel_width / lanes<T>;
+  Vector<T> sum[rows][vectors];
+  const char* row[rows];
+#pragma GCC unroll 8
+  for (int i = 0; i < rows; ++i) {
+    row[i] = t.row[i];
+#pragma GCC unroll 8
+    for (int j = 0; j < vectors; ++j) {
+      __builtin_prefetch(t.out[i] + j * lanes<T>, 1, 3);
+      sum[i][j] = Vector<T>{};
+    }
+  }
+  const char* right = t.right;
+  const int64_t step = t.step, right_step = t.right_step, panel_step = t.panel_step;
+  int64_t offset = 0;
+  auto term = [&]() __attribute__((always_inline)) {
+    Vector<T> b[vectors];
+#pragma GCC unroll 8
+    for (int j = 0; j < vectors; ++j) {
+      b[j] = load<T>(right + j / per_panel * panel_step + j % per_panel * vector_bytes);
+      if (rows > 1) asm("" : "+v"(b[j]));  // once into a register, not into every use
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; ++i) {
+      const Vector<T> a = broadcast_from(reinterpret_cast<const T*>(row[i] + offset));
+#pragma GCC unroll 8
+      for (int j = 0; j < vectors; ++j) sum[i][j] = fma(a, b[j], sum[i][j]);
+    }
+    offset += step;
+    right += right_step;
+    asm("" : "+r"(offset));  // one running offset for all rows, not a pointer each
+  };
+  for (int64_t s = 0; s < t.segment_count; ++s) {
+    offset = t.segments[s].offset;
+    int64_t n = t.segments[s].length;
+    for (; n >= 4; n -= 4) {
+      term();
+      term();
+      term();
+      term();
+    }
+    for (; n > 0; --n) term();
+  }
+
+#define TENON_EACH(statement)                   \
+  _Pragma("GCC unroll 8") for (int i = 0; i < rows; ++i) \
+      _Pragma("GCC unroll 8") for (int j = 0; j < vectors; ++j) statement
+  if (!t.first) TENON_EACH(sum[i][j] = load<T>(t.out[i] + j * lanes<T>) + sum[i][j];)
+  if (t.last) {
+    if (t.alpha != 1) TENON_EACH(sum[i][j] = sum[i][j] * t.alpha;)
+    if (t.beta != 0) TENON_EACH(sum[i][j] = sum[i][j] + load<T>(t.out[i] + j * lanes<T>) * t.beta;)
+    if (t.bias != nullptr) TENON_EACH(sum[i][j] = sum[i][j] + load<T>(t.bias + j * lanes<T>);)
+    if (t.has_residual) TENON_EACH(sum[i][j] = sum[i][j] + load<T>(t.residual[i] + j * lanes<T>);)
+    if (t.relu) TENON_EACH(sum[i][j] = relu(sum[i][j]);)
+  }
+  TENON_EACH(store(t.out[i] + j * lanes<T>, sum[i][j]);)
+#undef TENON_EACH
+}
+
+/// Widths, in vectors, that a tile comes in on this target, and how many rows fit into the registers beside them.
+template <class T>
+struct TileShapes {
+  static constexpr bool wide = vector_registers == 32, one_to_a_panel = lanes<T> == panel_width;
+  static constexpr int rows(int vectors) { return vectors == 8 ? 1 : !wide ? 6 : vectors == 4 ? 6 : 8; }
+  /// The next tile's width where `rest` of `all` vectors are left to do for `m` rows.
+  static int width(int64_t all, int64_t rest, int64_t m) {
+    if (m == 1 && rest >= 8) return 8;
+    if constexpr (!wide) return rest >= 2 ? 2 : 1;
+    else if constexpr (!one_to_a_panel) return rest >= 4 ? 4 : static_cast<int>(rest);
+    else {
+      if (all % 3 == 0 || rest == 5) return 3;
+      return rest >= 4 ? 4 : static_cast<int>(rest);
+    }
+  }
+};
+
+template <class T, int vectors>
+void run_tile_of(int rows, const Tile<T>& t) {
+  constexpr int most = TileShapes<T>::rows(vectors);
+  switch (rows) {
+    case 1: return tile<T, 1, vectors>(t);
+    case 2:
+      if constexpr (most >= 2) return tile<T, 2, vectors>(t);
+      break;
+    case 3:
+      if constexpr (most >= 3) return tile<T, 3, vectors>(t);
+      break;
+    case 4:
+      if constexpr (most >= 4) return tile<T, 4, vectors>(t);
+      break;
+    case 5:
+      if constexpr (most >= 5) return tile<T, 5, vectors>(t);
+      break;
+    case 6:
+      if constexpr (most >= 6) return tile<T, 6, vectors>(t);
+      break;
+    case 7:
+      if constexpr (most >= 7) return tile<T, 7, vectors>(t);
+      break;
+    case 8:
+      if constexpr (most >= 8) return tile<T, 8, vectors>(t);
+      break;
+  }
+}
+
+template <class T>
+void run_tile(int rows, int vectors, const Tile<T>& t) {
+  switch (vectors) {
+    case 1:
+      if constexpr (TileShapes<T>::one_to_a_panel) run_tile_of<T, 1>(rows, t);
+      return;
+    case 2: return run_tile_of<T, 2>(rows, t);
+    case 3:
+      if constexpr (TileShapes<T>::wide && TileShapes<T>::one_to_a_panel) run_tile_of<T, 3>(rows, t);
+      return;
+    case 4:
+      if constexpr (TileShapes<T>::wide) run_tile_of<T, 4>(rows, t);
+      return;
+    case 8: return run_tile_of<T, 8>(1, t);
+  }
+}
+
+}  // namespace tenon::kernels

@@ -1,0 +1,99 @@
+// Vectors as wide as the target's registers, by the compiler's vector extensions. Fused multiplication and addition
+// happens where `fma` is written and nowhere else.
+#pragma once
+#include <stdint.h>
+
+namespace tenon::kernels {
+
+#if defined(__AVX512F__)
+constexpr int vector_bytes = 64, vector_registers = 32;
+#elif defined(__AVX2__)
+constexpr int vector_bytes = 32, vector_registers = 16;
+#else
+constexpr int vector_bytes = 16, vector_registers = 16;
+#endif
+
+#define TENON_INLINE inline __attribute__((always_inline))
+
+template <class T>
+struct VectorTypes;
+#define TENON_VECTOR_TYPES(T)                                                        \
+  template <>                                                                        \
+  struct VectorTypes<T> {                                                            \
+    typedef T Aligned __attribute__((vector_size(vector_bytes)));                    \
+    typedef T Single __attribute__((vector_size(vector_bytes), aligned(4), may_alias)); \
+  };
+TENON_VECTOR_TYPES(float)
+TENON_VECTOR_TYPES(double)
+TENON_VECTOR_TYPES(int64_t)
+#undef TENON_VECTOR_TYPES
+
+template <class T>
+using Vector = typename VectorTypes<T>::Aligned;
+template <class T>
+constexpr int lanes = vector_bytes / static_cast<int>(sizeof(T));
+
+template <class T>
+TENON_INLINE Vector<T> load(const void* from) {
+  return *static_cast<const typename VectorTypes<T>::Single*>(from);
+}
+template <class T>
+TENON_INLINE void store(T* to, Vector<T> value) {
+  *reinterpret_cast<typename VectorTypes<T>::Single*>(to) = value;
+}
+template <class T>
+TENON_INLINE Vector<T> broadcast(T value) {
+  return value - Vector<T>{};
+}
+
+/// One element in every lane. From memory: a load unit does it.
+TENON_INLINE Vector<float> broadcast_from(const float* from) {
+#if defined(__AVX512F__) || defined(__AVX2__)
+  Vector<float> out;
+  asm("vbroadcastss %1, %0" : "=v"(out) : "m"(*from));
+  return out;
+#else
+  return broadcast(*from);
+#endif
+}
+TENON_INLINE Vector<double> broadcast_from(const double* from) {
+#if defined(__AVX512F__) || defined(__AVX2__)
+  Vector<double> out;
+  asm("vbroadcastsd %1, %0" : "=v"(out) : "m"(*from));
+  return out;
+#else
+  return broadcast(*from);
+#endif
+}
+TENON_INLINE Vector<int64_t> broadcast_from(const int64_t* from) { return broadcast(*from); }
+
+/// a * b + c, rounded once. Written as an instruction: compilers would fold a load of b into every use of it.
+TENON_INLINE Vector<float> fma(Vector<float> a, Vector<float> b, Vector<float> c) {
+#if defined(__AVX512F__) || defined(__AVX2__)
+  asm("vfmadd231ps %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
+#else
+  for (int i = 0; i < lanes<float>; ++i) c[i] = __builtin_fmaf(a[i], b[i], c[i]);
+#endif
+  return c;
+}
+TENON_INLINE Vector<double> fma(Vector<double> a, Vector<double> b, Vector<double> c) {
+#if defined(__AVX512F__) || defined(__AVX2__)
+  asm("vfmadd231pd %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
+#else
+  for (int i = 0; i < lanes<double>; ++i) c[i] = __builtin_fma(a[i], b[i], c[i]);
+#endif
+  return c;
+}
+TENON_INLINE Vector<int64_t> fma(Vector<int64_t> a, Vector<int64_t> b, Vector<int64_t> c) { return c + a * b; }
+
+TENON_INLINE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+TENON_INLINE double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
+TENON_INLINE int64_t fma(int64_t a, int64_t b, int64_t c) { return c + a * b; }
+
+/// NaN stays NaN.
+template <class V>
+TENON_INLINE V relu(V x) {
+  return x < 0 ? V{} : x;
+}
+
+}  // namespace tenon::kernels
