@@ -75,8 +75,8 @@ struct Block {
   Terms terms;
   const T* right = nullptr;
   bool packed = true;
-  int64_t panel_step = 0;                    // packed: from panel to panel, in elements
-  int64_t right_row = 0, right_column = 1;   // else: of the matrix
+  int64_t panel_step = 0;                   // packed: from panel to panel, in elements
+  int64_t right_row = 0, right_column = 1;  // else: of the matrix
   const T* bias = nullptr;
   int64_t bias_step = 1;
   T alpha = 1, beta = 0;
@@ -170,7 +170,8 @@ void run_block(const Block<T>& b) {
             for (int64_t p = 0; p < ceil_div(width, per_panel); ++p) {
               const int64_t rest = b.columns - (panel + p) * panel_width;
               pack_panel(b.right + term * b.right_row + (panel + p) * panel_width * b.right_column, b.right_row,
-                         b.right_column, rest < panel_width ? rest : panel_width, terms, panels + p * terms * panel_width);
+                         b.right_column, rest < panel_width ? rest : panel_width, terms,
+                         panels + p * terms * panel_width);
             }
           }
           from = panels + lane;
@@ -206,7 +207,7 @@ void run_block(const Block<T>& b) {
     int64_t v = 0;  // the tiles that reached beyond the last column
     while (v < vectors) {
       const int width = TileShapes<T>::width(vectors, vectors - v, b.rows);
-      if ((v + width) * lanes<T> > b.columns && v * lanes<T> < b.columns) detail::finish(b, v * lanes<T>, b.columns);
+      if ((v + width) * lanes < T >> b.columns && v * lanes<T> < b.columns) detail::finish(b, v * lanes<T>, b.columns);
       v += width;
     }
   }

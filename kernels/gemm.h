@@ -14,7 +14,7 @@ struct GemmPackParams {
   int64_t to, to_batch;
 };
 
-enum GemmFlags : int64_t { gemm_bias = 1, gemm_residual = 2, gemm_relu = 4 };
+constexpr int64_t epilogue_bias = 1, epilogue_residual = 2, epilogue_relu = 4;  // flags
 
 /// out = alpha * a * b + beta * out, + bias (one for each column), + residual, then relu; what is not flagged is left
 /// out. Buffers: a, b, out, then bias and residual where flagged. The residual may be out's own memory, element by

@@ -37,11 +37,11 @@ int gemm(const tenon_args& args, int64_t lo, int64_t hi, bool packed) {
   b.out_step = p.out_column;
   b.alpha = static_cast<T>(p.alpha);
   b.beta = static_cast<T>(p.beta);
-  b.relu = p.flags & gemm_relu;
+  b.relu = p.flags & epilogue_relu;
   b.scratch = static_cast<T*>(args.scratch);
-  const T* const bias = p.flags & gemm_bias ? buffer<T>(args, 3) + p.bias : nullptr;
+  const T* const bias = p.flags & epilogue_bias ? buffer<T>(args, 3) + p.bias : nullptr;
   b.bias_step = p.bias_step;
-  b.has_residual = p.flags & gemm_residual;
+  b.has_residual = p.flags & epilogue_residual;
   b.residual_step = p.residual_column;
   for (int64_t i = lo; i < hi; ++i) {
     const int64_t rb = i % row_blocks.count, cb = i / row_blocks.count % column_blocks;

@@ -74,9 +74,9 @@ __attribute__((noinline)) void tile(const Tile<T>& t) {
     for (; n > 0; --n) term();
   }
 
-#define TENON_EACH(statement)                   \
-  _Pragma("GCC unroll 8") for (int i = 0; i < rows; ++i) \
-      _Pragma("GCC unroll 8") for (int j = 0; j < vectors; ++j) statement
+#define TENON_EACH(statement)                                                                                      \
+  _Pragma("GCC unroll 8") for (int i = 0; i < rows; ++i) _Pragma("GCC unroll 8") for (int j = 0; j < vectors; ++j) \
+      statement
   if (!t.first) TENON_EACH(sum[i][j] = load<T>(t.out[i] + j * lanes<T>) + sum[i][j];)
   if (t.last) {
     if (t.alpha != 1) TENON_EACH(sum[i][j] = sum[i][j] * t.alpha;)

@@ -17,10 +17,10 @@ constexpr int vector_bytes = 16, vector_registers = 16;
 
 template <class T>
 struct VectorTypes;
-#define TENON_VECTOR_TYPES(T)                                                        \
-  template <>                                                                        \
-  struct VectorTypes<T> {                                                            \
-    typedef T Aligned __attribute__((vector_size(vector_bytes)));                    \
+#define TENON_VECTOR_TYPES(T)                                                           \
+  template <>                                                                           \
+  struct VectorTypes<T> {                                                               \
+    typedef T Aligned __attribute__((vector_size(vector_bytes)));                       \
     typedef T Single __attribute__((vector_size(vector_bytes), aligned(4), may_alias)); \
   };
 TENON_VECTOR_TYPES(float)
