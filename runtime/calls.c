@@ -40,18 +40,19 @@ static TN_COLD tenon_status find_culprit(tenon_session* session, const struct te
 static TN_COLD tenon_status function_failed(tenon_session* session, int code, uint32_t function,
                                             struct tenon_list guards) {
   const struct tn_tables* t = &session->program->tables;
-  const char* name = tn_string(t, t->functions[function].name);
+  const char* name = tn_string(t, session->step->name);
+  if (!*name) name = tn_string(t, t->functions[function].name);
   bool found = false;
   if (code & TENON_KERNEL_INDEX) {
     for (uint32_t i = 0; i < guards.count; ++i) {
       tenon_status status = find_culprit(session, &t->guards[guards.first + i], &found);
       if (found || status != TENON_OK) return status;
     }
-    return tn_fail(TENON_CHECK_FAILED, "%s met an index that is out of range", name);
+    return tn_fail(TENON_CHECK_FAILED, "%s: an index is out of range", name);
   }
   if (code & TENON_KERNEL_MEMORY) return tn_fail(TENON_OUT_OF_MEMORY, "%s: no memory for its result", name);
   if (code & TENON_KERNEL_ARITHMETIC)
-    return tn_fail(TENON_CHECK_FAILED, "%s met numbers for which it has no result", name);
+    return tn_fail(TENON_CHECK_FAILED, "%s: there is no result for these numbers (a division by zero, a matrix without an inverse)", name);
   return tn_fail(TENON_CHECK_FAILED, "%s failed with status %d", name, code);
 }
 

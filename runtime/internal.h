@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "open_tables.h"
 #include "verify.h"
 
 #define TN_COLD __attribute__((cold, noinline))
@@ -84,9 +85,6 @@ void tn_program_retain(tenon_program* program);
 /* Fills what follows from tables, functions and options. On failure the caller closes the program. */
 tenon_status tn_program_prepare(tenon_program* program, const tenon_options* options);
 tenon_program* tn_program_new(void);
-/* A program of tables that the caller fills and functions of its own, by index; both are borrowed. */
-tenon_status tn_program_open_tables(const void* tables, uint64_t size, const void* weights, void* const* functions,
-                                    const tenon_options* options, tenon_program** program);
 static inline const char* tn_string(const struct tn_tables* tables, uint32_t string) {
   return tables->strings + string;
 }
@@ -127,6 +125,7 @@ struct tn_range { /* memory of the caller's */
   bool written;
 };
 struct tenon_session {
+  const struct tenon_step* step; /* in progress, for messages */
   tenon_program* program;
   atomic_flag running;
   tn_value* symbols;

@@ -237,6 +237,31 @@ static tenon_status find_entry(const tenon_state* state, const char* name, uint3
   return tn_fail(TENON_INVALID_ARGUMENT, "the program has no state entry '%s'", name);
 }
 
+/* Between the caller's contiguous tensor and an entry, which may lie in another order. */
+static void copy_entry(const tenon_state* state, uint32_t buffer, const tenon_tensor* tensor, bool in) {
+  const struct tn_tables* t = &state->program->tables;
+  const struct tenon_buffer* b = &t->buffers[buffer];
+  size_t item = tenon_dtype_size(b->dtype);
+  int64_t strides[TENON_MAX_RANK], at[TENON_MAX_RANK] = {0};
+  for (int32_t d = 0; d < b->rank; ++d) {
+    tn_value stride;
+    tn_evaluate(t, b->strides + (uint32_t)d, NULL, &stride);
+    strides[d] = stride.i;
+  }
+  unsigned char* outside = tensor->data;
+  for (;;) {
+    int64_t offset = 0;
+    for (int32_t d = 0; d < b->rank; ++d) offset += at[d] * strides[d];
+    unsigned char* inside = (unsigned char*)state->pointers[buffer] + offset * (int64_t)item;
+    if (in) memcpy(inside, outside, item);
+    else memcpy(outside, inside, item);
+    outside += item;
+    int32_t d = b->rank - 1;
+    while (d >= 0 && ++at[d] == tensor->sizes[d]) at[d--] = 0;
+    if (d < 0) return;
+  }
+}
+
 /* The tensor against the entry's dtype and sizes. */
 static tenon_status check_entry(const tenon_state* state, uint32_t buffer, const char* name, const tenon_tensor* tensor,
                                 uint64_t* bytes) {
@@ -254,8 +279,6 @@ static tenon_status check_entry(const tenon_state* state, uint32_t buffer, const
       return tn_fail(TENON_INVALID_ARGUMENT, "'%s': expected size %lld in dimension %d, got %lld", name,
                      (long long)size.i, d, (long long)tensor->sizes[d]);
   }
-  if (b->strides != TENON_NONE)
-    return tn_fail(TENON_UNSUPPORTED, "'%s' is not contiguous in the artifact; it cannot be copied by name", name);
   if (!tn_is_contiguous(tensor))
     return tn_fail(TENON_INVALID_ARGUMENT, "'%s': expected a contiguous tensor; copy it into one", name);
   tn_extent(tensor->rank, tensor->sizes, tensor->strides, tenon_dtype_size(tensor->dtype), bytes);
@@ -273,6 +296,8 @@ tenon_status tenon_state_get(const tenon_state* state, const char* name, tenon_t
   pthread_rwlock_t* lock = (pthread_rwlock_t*)(uintptr_t)&state->lock;
   pthread_rwlock_rdlock(lock);
   if (state->damaged) status = refuse_damaged();
+  else if (bytes && state->program->tables.buffers[buffer].strides != TENON_NONE)
+    copy_entry(state, buffer, tensor, false);
   else if (bytes) memcpy(tensor->data, state->pointers[buffer], bytes);
   pthread_rwlock_unlock(lock);
   return status;
@@ -288,7 +313,9 @@ tenon_status tenon_state_set(tenon_state* state, const char* name, const tenon_t
   pthread_rwlock_wrlock(&state->lock);
   status = own_copy(state, buffer); /* bytes beyond the tensor's, if any, stay */
   if (status == TENON_OK) {
-    if (bytes) memcpy(state->pointers[buffer], tensor->data, bytes);
+    if (bytes && state->program->tables.buffers[buffer].strides != TENON_NONE)
+      copy_entry(state, buffer, tensor, true);
+    else if (bytes) memcpy(state->pointers[buffer], tensor->data, bytes);
     changed(state);
   }
   pthread_rwlock_unlock(&state->lock);

@@ -151,6 +151,7 @@ static tenon_status make_deferred(tenon_session* session, uint32_t output) {
 
 static tenon_status run_step(tenon_session* session, const struct tenon_step* s) {
   const struct tn_tables* t = &session->program->tables;
+  session->step = s;
   switch ((enum tenon_step_kind)s->kind) {
     case TENON_STEP_KERNEL: return tn_run_kernel(session, &t->kernels[s->index]);
     case TENON_STEP_CALL: return tn_run_call(session, &t->calls[s->index]);

@@ -44,6 +44,10 @@ tenon_status tn_pointer_of(tenon_session* session, uint32_t buffer, void** point
   if (status == TENON_OK) status = tn_value_of(session, b->bytes, &size, "the size of a view");
   if (status == TENON_OK) status = root_bytes(session, b->root, &bytes);
   if (status != TENON_OK) return status;
+  if (size.i == 0) { /* nothing lies there, wherever it begins */
+    *pointer = root_pointer(session, b->root);
+    return TENON_OK;
+  }
   if (offset.i < 0 || size.i < 0 || (uint64_t)offset.i > bytes || (uint64_t)size.i > bytes - (uint64_t)offset.i)
     return tn_fail(TENON_CHECK_FAILED, "a view of %lld bytes from %lld lies outside its buffer of %llu bytes",
                    (long long)size.i, (long long)offset.i, (unsigned long long)bytes);

@@ -2,6 +2,7 @@
 // one shared object that needs no relocation and no compiler.
 #pragma once
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,5 +33,11 @@ void compile_program(const Executable& executable, const State& state, const std
                      const CompileOptions& options);
 /// The same in memory.
 std::vector<std::byte> compile_program(const Executable& executable, const State& state, const CompileOptions& options);
+
+class CompiledProgram;
+/// The same tables in this process, every generated kernel executed by the interpreter of Kernel IR: what machine code
+/// is compared with.
+std::shared_ptr<const CompiledProgram> interpret_compiled(const Executable& executable, const State& state,
+                                                          const CompileOptions& options = {});
 
 }  // namespace tenon::artifact

@@ -76,6 +76,7 @@ Tensor number_tensor(const CallArg& given, loop::Input::Type type) {
 
 struct OpenedProgram {
   std::vector<std::byte> bytes;
+  std::shared_ptr<const void> owner;
   tenon_pool* pool = nullptr;
   tenon_program* program = nullptr;
   ~OpenedProgram() {
@@ -124,6 +125,17 @@ std::shared_ptr<const CompiledProgram> CompiledProgram::open(std::vector<std::by
   out->opened_->bytes = std::move(bytes);
   check(tenon_program_open_memory(out->opened_->bytes.data(), out->opened_->bytes.size(), &o, &out->opened_->program));
   out->signature_ = read_signature(out->handle(), out->name_);
+  return out;
+}
+
+std::shared_ptr<const CompiledProgram> CompiledProgram::over(tenon_program* program,
+                                                             std::shared_ptr<const void> owner) {
+  std::shared_ptr<CompiledProgram> out(new CompiledProgram);
+  out->name_ = "the program";
+  out->opened_ = std::make_unique<OpenedProgram>();
+  out->opened_->owner = std::move(owner);
+  out->opened_->program = program;
+  out->signature_ = read_signature(program, out->name_);
   return out;
 }
 

@@ -26,6 +26,8 @@ class CompiledProgram {
   static std::shared_ptr<const CompiledProgram> open(const std::string& path, const Options& options);
   /// The bytes are kept.
   static std::shared_ptr<const CompiledProgram> open(std::vector<std::byte> bytes, const Options& options);
+  /// Of a handle that is opened already; `owner` holds what it lies in.
+  static std::shared_ptr<const CompiledProgram> over(tenon_program* program, std::shared_ptr<const void> owner);
   ~CompiledProgram();
 
   const CallSignature& signature() const { return signature_; }

@@ -291,12 +291,12 @@ TEST_F(Steps, sizes_that_overflow_are_errors) {
             "an element of 'x' is -1, but n may be 0 to 9223372036854775807");
 }
 
-TEST_F(Steps, failing_functions_are_named) {
+TEST_F(Steps, failing_steps_are_named_or_their_functions) {
   Id x = t.input({.name = "x", .sizes = {4}}), y = t.output({.name = "y", .sizes = {4}});
   Id which = t.input({.name = "which", .dtype = TENON_I32, .sizes = {}}), symbol = t.symbol("which", 0, 1);
   Id first = t.body(), second = t.body();
   t.kernel(first, {.function = kernel_broken, .instances = {adds(x, y, 1, 4)}});
-  t.call(second, {.function = host_singular, .inputs = {x}, .results = {y}});
+  t.call(second, {.function = host_singular, .inputs = {x}, .results = {y}}, {.name = "the inverse"});
   t.bind_element(main, symbol, which, 0);
   t.choose(main, Expr::symbol(symbol), {first, second});
   ASSERT_EQ(open(), "");
@@ -307,7 +307,7 @@ TEST_F(Steps, failing_functions_are_named) {
   };
   EXPECT_EQ(call(), "broken failed with status 16");
   value = 1;
-  EXPECT_EQ(call(), "singular met numbers for which it has no result");
+  EXPECT_EQ(call(), "the inverse: there is no result for these numbers (a division by zero, a matrix without an inverse)");
 }
 
 TEST(External, a_function_of_the_hosts_is_called_by_name) {

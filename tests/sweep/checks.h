@@ -24,6 +24,8 @@ Outcome check_gradients(const Op& op, const Case& recorded);
 bool has_gradient_rule(const Op& op);
 /// The call as a program, lowered and executed, gives what the eager call gives, bit for bit.
 Outcome check_lowered(const Op& op, const Case& recorded);
+/// Compiled: interpreter of kernels and machine code give the same bits, and the values of the lowered program.
+Outcome check_compiled(const Op& op, const Case& recorded);
 /// A program of this one call reads back from its file as it was written.
 Outcome check_round_trip(const Op& op, const Case& recorded, bool through_file);
 
