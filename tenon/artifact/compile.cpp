@@ -5,9 +5,9 @@
 #include <filesystem>
 
 #include "kernels/library.h"
-#include "runtime/open_tables.h"
 #include "tenon/artifact/compiled_program.h"
-#include "tenon/compile/interpret.h"
+#include "tenon/artifact/derive.h"
+#include "tenon/artifact/in_process.h"
 #include "tenon/compile/emit_native.h"
 #include "tenon/ops/elements.h"
 #include "tenon/package/artifact_writer.h"
@@ -139,7 +139,8 @@ class Compilation {
       : executable_(executable),
         state_(state),
         options_(options),
-        planned_(plan::make_tables(executable.program, executable.convention, {.updatable = options.updatable, .interpreted = interpreted})) {
+        planned_(plan::make_tables(executable.program, executable.convention,
+                                   {.updatable = options.updatable, .interpreted = interpreted})) {
     require(!options.targets.empty(), "a program is compiled for at least one target");
     CallSignature signature = signature_of(executable, planned_);
     if (options.samples) place_samples(signature);
@@ -168,12 +169,11 @@ class Compilation {
       done += bytes;
       if (options_.progress) options_.progress(done, weights.size());
     };
+    derive(
+        executable_.program, [&](size_t input) { return state(input); }, planned_.weights, weights);
     for (const plan::WeightItem& item : planned_.weights) {
       const loop::Buffer& buffer = executable_.program.buffers[item.buffer];
-      const std::string& name = executable_.program.inputs[buffer.slot].name;
-      const Tensor* tensor = state_.find(name);
-      require(tensor != nullptr, "the state has no ", name, "; it belongs to another program");
-      put(*tensor, buffer, weights.subspan(item.offset, item.bytes));
+      if (buffer.role == loop::Role::state) put(state(buffer.slot), buffer, weights.subspan(item.offset, item.bytes));
       report(item.bytes);
     }
     for (const auto& [tensor, sample] : samples_)
@@ -181,6 +181,12 @@ class Compilation {
   }
 
  private:
+  Tensor state(size_t input) const {
+    const std::string& name = executable_.program.inputs[input].name;
+    const Tensor* tensor = state_.find(name);
+    require(tensor != nullptr, "the state has no ", name, "; it belongs to another program");
+    return *tensor;
+  }
   void place_samples(CallSignature& signature) {
     uint64_t at = planned_.tables.weights_size();
     signature.has_samples = true;
@@ -238,53 +244,21 @@ std::vector<std::byte> compile_program(const Executable& executable, const State
                                  [&](std::span<std::byte> weights) { compilation.fill(weights); });
 }
 
-namespace {
-
-/// A kernel's own address is its first parameter.
-int interpret(const tenon_args* args, int64_t lo, int64_t hi) {
-  const auto& kernel = *reinterpret_cast<const compile::Kernel*>(args->params[0]);
-  std::vector<compile::Span> buffers;
-  for (const compile::Memory& m : kernel.memory)
-    if (!m.scratch) {
-      buffers.resize(std::max(buffers.size(), static_cast<size_t>(m.number) + 1));
-      buffers[m.number] = {args->buffers[m.number], INT64_MAX};
-    }
-  constexpr size_t any = 1 << 20;  // the kernel names those it has
-  return compile::interpret(kernel, buffers, {args->params + 1, any}, {args->scratch, kernel.scratch_bytes()}, lo, hi);
-}
-
-struct Interpreted {
-  std::vector<std::unique_ptr<compile::Kernel>> kernels;
-  std::vector<uint64_t> tables;
-  std::unique_ptr<Storage> weights;
-  std::vector<void*> functions;
-};
-
-}  // namespace
-
 std::shared_ptr<const CompiledProgram> interpret_compiled(const Executable& executable, const State& state,
                                                           const CompileOptions& options) {
   Compilation compilation(executable, state, options, true);
-  auto owner = std::make_shared<Interpreted>();
+  struct Owner {
+    explicit Owner(uint64_t bytes) : weights(bytes) {}
+    Storage weights;
+    std::shared_ptr<const void> program;
+  };
   plan::Planned& planned = compilation.planned();
-  owner->weights = std::make_unique<Storage>(std::max<uint64_t>(planned.tables.weights_size(), 1));
-  compilation.fill({owner->weights->mutable_data(), planned.tables.weights_size()});
-  owner->kernels = std::move(planned.kernels);
-  for (const std::string& name : planned.tables.function_names()) {
-    tenon_kernel found = name == plan::interpret_function ? interpret : kernels::find(name);
-    void* function = found ? reinterpret_cast<void*>(found) : reinterpret_cast<void*>(kernels::find_host(name));
-    expect(function != nullptr, "the kernel library has no function ", name);
-    owner->functions.push_back(function);
-  }
-  planned.tables.targets(1u << TENON_TARGET_PORTABLE);
-  std::vector<std::byte> bytes = planned.tables.bytes();
-  owner->tables.resize((bytes.size() + 7) / 8);
-  std::memcpy(owner->tables.data(), bytes.data(), bytes.size());
-  tenon_program* program = nullptr;
-  tenon_status status = tn_program_open_tables(owner->tables.data(), bytes.size(), owner->weights->data(),
-                                               owner->functions.data(), nullptr, &program);
-  expect(status == TENON_OK, tenon_last_error());
-  return CompiledProgram::over(program, owner);
+  auto owner = std::make_shared<Owner>(std::max<uint64_t>(planned.tables.weights_size(), 1));
+  std::span<std::byte> weights{owner->weights.mutable_data(), planned.tables.weights_size()};
+  compilation.fill(weights);
+  InProcess opened = open_in_process(std::move(planned), weights, Execution::interpreted);
+  owner->program = opened.owner;
+  return CompiledProgram::over(opened.program, owner);
 }
 
 std::optional<Target> native_target() {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "runtime/include/tenon/runtime.h"
+#include "tenon/artifact/runtime_tensor.h"
 #include "tenon/interp/bind_symbols.h"
 #include "tenon/ops/elements.h"
 #include "tenon/package/artifact.h"
@@ -10,45 +10,6 @@
 
 namespace tenon::artifact {
 namespace {
-
-void check(tenon_status status) {
-  if (status == TENON_OK) return;
-  if (status == TENON_UNSUPPORTED) fail_unsupported(tenon_last_error());
-  fail(tenon_last_error());
-}
-
-int32_t code_of(DType dtype) {
-  for (int32_t code = 0; code < TENON_DTYPE_COUNT; ++code)
-    if (name(dtype) == tenon_dtype_name(code)) return code;
-  fail_unsupported(text("compiled programs have no tensors of ", dtype));
-}
-DType dtype_of_code(int32_t code) {
-  auto dtype = dtype_of(tenon_dtype_name(code));
-  expect(dtype.has_value(), "the runtime has a dtype that tensors lack: ", tenon_dtype_name(code));
-  return *dtype;
-}
-
-tenon_tensor as_runtime(const Tensor& t) {
-  tenon_tensor out{};
-  out.data = const_cast<std::byte*>(t.bytes());
-  out.dtype = code_of(t.dtype());
-  out.rank = static_cast<int32_t>(t.rank());
-  for (size_t d = 0; d < t.rank(); ++d) {
-    out.sizes[d] = t.sizes()[d].as_int();
-    out.strides[d] = t.strides()[d].as_int();
-  }
-  return out;
-}
-
-TensorMeta meta_of(const tenon_tensor& t) {
-  TensorMeta meta;
-  meta.dtype = dtype_of_code(t.dtype);
-  for (int32_t d = 0; d < t.rank; ++d) {
-    meta.sizes.push_back(t.sizes[d]);
-    meta.strides.push_back(t.strides[d]);
-  }
-  return meta;
-}
 
 CallArg number_of(const Tensor& t) {
   if (t.dtype() == DType::boolean) return scalar_integer(t) != 0;

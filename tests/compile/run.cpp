@@ -11,17 +11,6 @@
 
 namespace tenon::compile {
 
-MappedCode::MappedCode(const NativeCode& code) : bytes_(code.bytes.size()), symbols_(code.kernels) {
-  memory_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  require(memory_ != MAP_FAILED, "no memory for ", bytes_, " bytes of code");
-  std::memcpy(memory_, code.bytes.data(), bytes_);
-  require(mprotect(memory_, bytes_, PROT_READ | PROT_EXEC) == 0, "code cannot be made executable here");
-}
-MappedCode::~MappedCode() { munmap(memory_, bytes_); }
-KernelFunction MappedCode::function(size_t kernel) const {
-  return reinterpret_cast<KernelFunction>(static_cast<std::byte*>(memory_) + symbols_[kernel].offset);
-}
-
 std::vector<Isa> isas() {
   std::vector<Isa> out;
   for (Isa isa : {Isa::v3, Isa::v4})

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "tenon/compile/emit_native.h"
 #include "tenon/compile/interpret.h"
 #include "tenon/compile/kernel_args.h"
+#include "tenon/compile/mapped_code.h"
 
 namespace tenon::compile {
 
@@ -13,21 +13,6 @@ template <class T>
 Span span_of(std::vector<T>& v) {
   return {v.data(), v.size() * sizeof(T)};
 }
-
-/// Machine code mapped so that it can be called.
-class MappedCode {
- public:
-  explicit MappedCode(const NativeCode& code);
-  ~MappedCode();
-  MappedCode(const MappedCode&) = delete;
-  MappedCode& operator=(const MappedCode&) = delete;
-  KernelFunction function(size_t kernel = 0) const;
-
- private:
-  void* memory_ = nullptr;
-  size_t bytes_ = 0;
-  std::vector<NativeSymbol> symbols_;
-};
 
 /// The instruction sets of this machine.
 std::vector<Isa> isas();
