@@ -17,7 +17,8 @@ bool is_c_name(std::string_view name) {
 }
 }  // namespace
 
-std::string tables_source(const Tables& given, const std::string& weights_file) {
+std::string tables_source(const Tables& given, const std::string& weights_file,
+                          const std::function<std::string(const std::string&)>& symbol_of) {
   Tables tables = given;
   tables.targets(1u << TENON_TARGET_PORTABLE);
   std::vector<std::byte> bytes = tables.bytes();
@@ -27,7 +28,8 @@ std::string tables_source(const Tables& given, const std::string& weights_file) 
   std::map<size_t, std::string> entries;  // where the distance of a function stands
   for (Id f = 0; f < tables.function_names().size(); ++f) {
     if (tables.is_external(f)) continue;
-    const std::string& name = tables.function_names()[f];
+    const std::string& known = tables.function_names()[f];
+    std::string name = symbol_of ? symbol_of(known) : known;
     expect(is_c_name(name), "function ", quoted(name), " has no name that C can have");
     entries[header.functions.offset + f * sizeof(tenon_function) + offsetof(tenon_function, entry) +
             TENON_TARGET_PORTABLE * sizeof(int64_t)] = name;

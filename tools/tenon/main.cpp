@@ -170,7 +170,19 @@ void add_convert(CLI::App& app, ConvertRequest& request) {
 void add_compile(CLI::App& app, CompileRequest& request) {
   CLI::App* verb = app.add_subcommand("compile", "Write a program as a shared library that needs only the C library");
   verb->add_option("FILE", request.file, "A .pt2 file")->required()->type_name("");
-  verb->add_option("-o,--output", request.out, "The shared library to write")->required()->type_name("OUT");
+  verb->add_option("-o,--output", request.out, "The shared library to write")->type_name("OUT");
+  verb->add_option("--emit-source", request.source,
+                   "Also write the program as C, tables and weights to a folder; one command builds it")
+      ->type_name("DIR");
+  verb->add_option_function<std::string>(
+          "--backend",
+          [&request](const std::string& value) {
+            if (value != "native" && value != "c")
+              throw CLI::ValidationError("--backend", text("expected native or c, got ", tenon::quoted(value)));
+            request.with_c = value == "c";
+          },
+          "native (the default): machine code by Tenon itself; c: by the system's C compiler")
+      ->type_name("BACKEND");
   add_open(*verb, request.open);
   verb->add_option_function<std::string>(
           "--target",

@@ -56,6 +56,8 @@ struct CompileRequest {
   std::vector<artifact::Target> targets = {artifact::Target::x86_64_v3, artifact::Target::x86_64_v4};
   bool updatable = false;
   bool samples = true;  // kept in the artifact
+  bool with_c = false;  // the stages by the system's compiler
+  std::string source;   // a folder to write source to; empty: none
   bool verbose = false;
 };
 int compile_file(const CompileRequest& request);
