@@ -24,6 +24,8 @@ uint64_t key_of(int64_t value) {
   return static_cast<uint64_t>(value) ^ uint64_t { 1 } << 63;
 }
 
+constexpr int64_t short_line = 48;  // sorted by insertion
+
 template <class Key, class Index>
 struct Item {
   Key key;
@@ -81,7 +83,7 @@ void sort_lines(const tenon_args& args, int64_t lo, int64_t hi) {
       items[i] = {p.descending ? static_cast<Key>(~key) : key, static_cast<Index>(i)};
     }
     const Item<Key, Index>* sorted = items;
-    if (n <= sort_short_line) insertion_sort(items, n);
+    if (n <= short_line) insertion_sort(items, n);
     else sorted = radix_sort(items, items + n, counts, n);
     for (int64_t i = 0; i < n; ++i) {
       const int64_t index = static_cast<int64_t>(sorted[i].index);

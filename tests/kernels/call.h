@@ -40,6 +40,14 @@ class Guarded {
   T* data_ = nullptr;
 };
 
+/// "_f32" for float, and so on: how names of functions end.
+template <class T>
+std::string suffix() {
+  if constexpr (std::is_same_v<T, float>) return "_f32";
+  else if constexpr (std::is_same_v<T, double>) return "_f64";
+  else return "_i64";
+}
+
 /// The targets whose instructions this machine has.
 inline std::vector<tenon_target> targets() {
   std::vector<tenon_target> out;

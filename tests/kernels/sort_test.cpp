@@ -15,21 +15,6 @@ constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
 template <class T>
-const char* suffix();
-template <>
-const char* suffix<float>() {
-  return "_f32";
-}
-template <>
-const char* suffix<double>() {
-  return "_f64";
-}
-template <>
-const char* suffix<Int>() {
-  return "_i64";
-}
-
-template <class T>
 bool less(T a, T b) {
   return (!std::isnan(double(a)) && std::isnan(double(b))) || a < b;
 }
@@ -137,6 +122,125 @@ TEST(Sort, reads_and_writes_by_strides) {  // a transposed input, results with g
     EXPECT_EQ(call.run(target), TENON_KERNEL_OK);
     EXPECT_EQ(values.values(), (std::vector<float>{0, 3, 0, 6, 0, 1, 0, 5, 0, 2, 0, 4}));
     EXPECT_EQ(indices.values(), (std::vector<Int>{0, 1, 0, 1, 0, 1}));
+  }
+}
+
+/// What PyTorch does, with the standard library.
+template <class T>
+Sorted<T> standard_topk(const std::vector<T>& line, Int k, bool largest, bool sorted) {
+  using Item = std::pair<T, Int>;
+  std::vector<Item> items;
+  for (size_t i = 0; i < line.size(); ++i) items.emplace_back(line[i], static_cast<Int>(i));
+  auto before = [&](const Item& a, const Item& b) { return largest ? less(b.first, a.first) : less(a.first, b.first); };
+  if (k * 64 <= static_cast<Int>(line.size())) {
+    std::partial_sort(items.begin(), items.begin() + k, items.end(), before);
+  } else {
+    std::nth_element(items.begin(), items.begin() + (k - 1), items.end(), before);
+    if (sorted) std::sort(items.begin(), items.begin() + (k - 1), before);
+  }
+  Sorted<T> out;
+  for (Int i = 0; i < k; ++i) {
+    out.values.push_back(items[static_cast<size_t>(i)].first);
+    out.indices.push_back(items[static_cast<size_t>(i)].second);
+  }
+  return out;
+}
+
+template <class T>
+Sorted<T> topk(const std::vector<T>& in, Int lines, Int k, bool largest, bool sorted, tenon_target target) {
+  Int n = static_cast<Int>(in.size()) / lines;  // [n, lines], along the first dimension
+  Guarded<T> from(in), values(static_cast<size_t>(k * lines));
+  Guarded<Int> indices(static_cast<size_t>(k * lines));
+  TopKParams p{.length = n,
+               .k = k,
+               .largest = largest,
+               .sorted = sorted,
+               .in_stride = lines,
+               .values_stride = lines,
+               .indices_stride = lines,
+               .rank = 1};
+  KernelCall call{std::string("topk") + suffix<T>(),
+                  {from.data(), values.data(), indices.data()},
+                  words(p, {lines, 1, 1, 1}),
+                  lines,
+                  2,
+                  n * topk_scratch_per_element};
+  EXPECT_EQ(call.run(target), TENON_KERNEL_OK);
+  return {values.values(), indices.values()};
+}
+
+template <class T>
+void check_topk(const std::vector<T>& in, Int lines, Int k, bool largest, bool sorted) {
+  size_t n = in.size() / static_cast<size_t>(lines);
+  for (tenon_target target : targets()) {
+    Sorted<T> got = topk(in, lines, k, largest, sorted, target);
+    for (Int line = 0; line < lines; ++line) {
+      std::vector<T> values;
+      for (size_t i = 0; i < n; ++i) values.push_back(in[i * static_cast<size_t>(lines) + static_cast<size_t>(line)]);
+      Sorted<T> expected = standard_topk(values, k, largest, sorted);
+      for (Int i = 0; i < k; ++i) {
+        auto where = static_cast<size_t>(i * lines + line);
+        ASSERT_EQ(got.indices[where], expected.indices[static_cast<size_t>(i)]) << "n " << n << ", k " << k;
+        T a = got.values[where], b = expected.values[static_cast<size_t>(i)];
+        ASSERT_TRUE(a == b || (a != a && b != b));
+      }
+    }
+  }
+}
+
+TEST(Topk, ties_fall_as_in_the_standard_library_for_every_size) {
+  for (Int n : {1, 2, 3, 4, 5, 16, 17, 18, 40, 100, 257, 1000, 3000})
+    for (Int k : {Int{1}, n / 65 + 1, n / 3 + 1, n / 2 + 1, n})
+      for (bool largest : {false, true})
+        for (bool sorted : {false, true}) {
+          if (k > n) continue;
+          Numbers numbers(static_cast<uint64_t>(n + k));
+          check_topk(with_ties<float>(n * 3, numbers), 3, k, largest, sorted);
+          check_topk(with_ties<double>(n, numbers), 1, k, largest, sorted);
+          check_topk(with_ties<Int>(n * 2, numbers), 2, k, largest, sorted);
+          if (HasFatalFailure()) return;
+        }
+}
+
+/// McIlroy's adversary: answers comparisons so that the algorithm finds as little out as possible, and returns the
+/// numbers that would have answered so. The median of three degrades, and the way out by a heap is taken.
+template <class Algorithm>
+std::vector<float> killer(Int n, Algorithm algorithm) {
+  std::vector<Int> value(static_cast<size_t>(n), n), items(static_cast<size_t>(n));
+  std::iota(items.begin(), items.end(), 0);
+  Int solid = 0, candidate = 0;
+  auto freeze = [&](Int x) { value[static_cast<size_t>(x)] = solid++; };
+  algorithm(items, [&](Int a, Int b) {
+    if (value[static_cast<size_t>(a)] == n && value[static_cast<size_t>(b)] == n) freeze(a == candidate ? a : b);
+    if (value[static_cast<size_t>(a)] == n) candidate = a;
+    else if (value[static_cast<size_t>(b)] == n) candidate = b;
+    return value[static_cast<size_t>(a)] < value[static_cast<size_t>(b)];
+  });
+  return {value.begin(), value.end()};
+}
+
+TEST(Topk, ties_fall_as_in_the_standard_library_where_quicksort_degrades) {
+  for (Int n : {200, 2000}) {
+    check_topk(
+        killer(n, [](auto& items, auto less) { std::nth_element(items.begin(), items.end() - 1, items.end(), less); }),
+        1, n, false, false);
+    check_topk(killer(n, [&](auto& items,
+                             auto less) { std::nth_element(items.begin(), items.begin() + n / 2, items.end(), less); }),
+               1, n / 2 + 1, false, true);
+    check_topk(killer(n, [](auto& items, auto less) { std::sort(items.begin(), items.end(), less); }), 1, n, false,
+               true);
+  }
+}
+
+// Found by running PyTorch 2.15.
+TEST(Topk, ties_fall_as_in_pytorch) {
+  const std::vector<float> in = {1, nan, 2, 2, nan, 2, 5};
+  for (tenon_target target : targets()) {
+    auto indices = [&](Int k, bool largest) { return topk(in, 1, k, largest, true, target).indices; };
+    EXPECT_EQ(indices(5, true), (std::vector<Int>{1, 4, 6, 2, 5}));
+    EXPECT_EQ(indices(7, true), (std::vector<Int>{1, 4, 6, 2, 5, 3, 0}));
+    EXPECT_EQ(indices(3, false), (std::vector<Int>{0, 5, 3}));
+    EXPECT_EQ(indices(7, false), (std::vector<Int>{0, 2, 3, 5, 6, 4, 1}));
   }
 }
 
