@@ -3,7 +3,6 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 find_package(Threads REQUIRED)
 get_property(tenon_parts GLOBAL PROPERTY TENON_PARTS)
-list(REMOVE_ITEM tenon_parts tenon_package tenon_compile)   # nothing in the library calls them yet
 list(TRANSFORM tenon_parts REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE tenon_objects)
 
 function(tenon_library target kind)

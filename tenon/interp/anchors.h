@@ -1,12 +1,37 @@
-// Runs the anchors of a program with the kernels of templates/.
+// Runs the anchors of a program with the kernel library.
 #pragma once
+#include <optional>
+
+#include "kernels/library.h"
 #include "tenon/interp/stage.h"
 
 namespace tenon::interp {
 
-/// The same anchor with numbers for its sizes.
-loop::Step resolve_anchor(const loop::Step& step, const Resolved& program);
-/// places[i] points to the first element of buffer i. Stages, calls, bindings and checks are not run here.
-void run_anchor(std::span<const loop::Buffer> buffers, const loop::Step& step, std::byte* const* places);
+/// An anchor made ready to run: calls of the kernel library (tenon/plan/library.h) with numbers.
+class PreparedAnchor {
+ public:
+  /// Sizes that do not belong together are an Error.
+  PreparedAnchor(const Resolved& program, const loop::Step& anchor);
+  /// Bytes of memory that the anchor works in, each piece aligned to 64 bytes.
+  std::span<const size_t> temporaries() const { return temporaries_; }
+  /// places[i] points to the first element of buffer i. Several threads may run it at once, with other memory.
+  void run(std::byte* const* places, std::byte* const* temporaries) const;
+  /// The same with temporaries of its own.
+  void run(std::byte* const* places) const;
+
+ private:
+  struct Call {
+    tenon_kernel kernel;
+    std::vector<loop::BufferId> buffers;  // no_buffer: a temporary
+    std::vector<size_t> temporary;        // which, of those
+    std::vector<int64_t> params;
+    int64_t extent, grain;
+    size_t scratch;
+  };
+  std::vector<size_t> temporaries_;
+  std::vector<Call> calls_;
+  std::optional<loop::Step> direct_;  // what the library does not have yet
+  std::vector<loop::Buffer> buffers_;
+};
 
 }  // namespace tenon::interp

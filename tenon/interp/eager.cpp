@@ -17,8 +17,8 @@ namespace {
 struct PreparedCall {
   Metas metas;
   loop::Program program;
-  std::vector<std::optional<CompiledStage>> stages;  // per step; empty for anchors
-  std::vector<size_t> temporaries;                   // bytes, per buffer; 0 for inputs and outputs
+  std::vector<std::variant<CompiledStage, PreparedAnchor>> steps;
+  std::vector<size_t> temporaries;  // bytes, per buffer; 0 for inputs and outputs
 };
 
 void append_bytes(std::string& key, const void* data, size_t n) { key.append(static_cast<const char*>(data), n); }
@@ -61,8 +61,8 @@ std::shared_ptr<PreparedCall> prepare_call(const Op& op, std::span<const CallArg
   const sym::Bindings none;
   Resolved resolved{kernel->program, kernel->program.buffers, none};
   for (const loop::Step& step : kernel->program.steps) {
-    if (auto* stage = std::get_if<loop::Stage>(&step)) kernel->stages.emplace_back(CompiledStage(resolved, *stage));
-    else kernel->stages.emplace_back();
+    if (auto* stage = std::get_if<loop::Stage>(&step)) kernel->steps.emplace_back(CompiledStage(resolved, *stage));
+    else kernel->steps.emplace_back(PreparedAnchor(resolved, step));
   }
   for (const loop::Buffer& b : kernel->program.buffers)
     kernel->temporaries.push_back(
@@ -106,10 +106,7 @@ CallResults run_stages(const Op& op, std::span<const CallArg> args) {
       scratch.push_back(std::make_shared<Storage>(kernel.temporaries[i]));
       buffers[i] = scratch.back()->mutable_data();
     }
-  for (size_t i = 0; i < kernel.program.steps.size(); ++i) {
-    if (kernel.stages[i]) kernel.stages[i]->run(buffers.data());
-    else run_anchor(kernel.program.buffers, kernel.program.steps[i], buffers.data());
-  }
+  for (const auto& step : kernel.steps) std::visit([&](const auto& s) { s.run(buffers.data()); }, step);
   return results;
 }
 

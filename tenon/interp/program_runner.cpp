@@ -34,8 +34,10 @@ struct ProgramRunner::Prepared {
   std::vector<std::pair<sym::Expr, sym::Expr>> symbols;
   std::vector<loop::Buffer> buffers;  // with numbers for sizes, as far as they are known
   std::vector<std::optional<CompiledStage>> stages;
-  std::vector<std::optional<loop::Step>> anchors;
-  std::vector<size_t> offsets;  // of the segment's `born`, in its memory
+  std::vector<std::optional<PreparedAnchor>> anchors;
+  std::vector<std::string> failures;             // of anchors whose sizes do not belong together
+  std::vector<std::vector<size_t>> temporaries;  // of anchors: offsets in the segment's memory
+  std::vector<size_t> offsets;                   // of the segment's `born`, likewise
   size_t bytes = 0;
   struct View {
     BufferId buffer, root;
@@ -174,19 +176,34 @@ ProgramRunner::Prepared& ProgramRunner::prepare(Segment& segment, const sym::Bin
     else if (buffer.role == Role::output) p.outputs.push_back(b);
   }
   Resolved resolved{program_, p.buffers, symbols};
-  for (const loop::Step& step : segment.steps) {
-    p.stages.emplace_back();
-    p.anchors.emplace_back();
-    if (auto* stage = std::get_if<loop::Stage>(&step)) p.stages.back().emplace(resolved, *stage);
-    else if (!std::holds_alternative<loop::Call>(step) && !std::holds_alternative<loop::Bind>(step) &&
-             !std::holds_alternative<loop::Check>(step))
-      p.anchors.back() = resolve_anchor(step, resolved);
-  }
   std::vector<Lifetime> lifetimes;
   for (size_t i = 0; i < segment.born.size(); ++i)
     lifetimes.push_back(
         {static_cast<size_t>(reach_bytes(p.buffers[segment.born[i]])), segment.first[i], segment.last[i]});
+  for (size_t i = 0; i < segment.steps.size(); ++i) {
+    const loop::Step& step = segment.steps[i];
+    p.stages.emplace_back();
+    p.anchors.emplace_back();
+    p.failures.emplace_back();
+    if (auto* stage = std::get_if<loop::Stage>(&step)) p.stages.back().emplace(resolved, *stage);
+    else if (!std::holds_alternative<loop::Call>(step) && !std::holds_alternative<loop::Bind>(step) &&
+             !std::holds_alternative<loop::Check>(step)) {
+      try {
+        p.anchors.back().emplace(resolved, step);
+        for (size_t bytes : p.anchors.back()->temporaries()) lifetimes.push_back({bytes, i, i});
+      } catch (const Error& e) {
+        p.failures.back() = e.what();  // said when its turn comes: checks before it go first
+      }
+    }
+  }
   p.offsets = plan_arena(lifetimes, p.bytes);
+  size_t next = segment.born.size();
+  for (const std::optional<PreparedAnchor>& anchor : p.anchors) {
+    size_t count = anchor ? anchor->temporaries().size() : 0;
+    p.temporaries.emplace_back(p.offsets.begin() + static_cast<ptrdiff_t>(next),
+                               p.offsets.begin() + static_cast<ptrdiff_t>(next + count));
+    next += count;
+  }
   constexpr size_t most = 16;
   segment.prepared.push_front(std::move(p));
   if (segment.prepared.size() > most) segment.prepared.pop_back();
@@ -256,7 +273,7 @@ class ProgramRunner::Run {
   void place(Segment& segment, const Prepared& p) {
     place_inputs(p);
     if (!segment.memory || segment.memory->size() < p.bytes) segment.memory = std::make_unique<Storage>(p.bytes);
-    std::byte* base = segment.memory->mutable_data();
+    std::byte* base = memory_ = segment.memory->mutable_data();
     for (size_t i = 0; i < segment.born.size(); ++i) {
       places_[segment.born[i]] = base + p.offsets[i];
       extent_[segment.born[i]] = reach_bytes(p.buffers[segment.born[i]]);
@@ -271,7 +288,8 @@ class ProgramRunner::Run {
 
   void step(const loop::Step& step, const Prepared& p, size_t i) {
     if (p.stages[i]) p.stages[i]->run(places_.data());
-    else if (p.anchors[i]) run_anchor(p.buffers, *p.anchors[i], places_.data());
+    else if (p.anchors[i]) anchor(*p.anchors[i], p.temporaries[i]);
+    else if (!p.failures[i].empty()) fail(p.failures[i]);
     else if (auto* call = std::get_if<loop::Call>(&step)) this->call(*call, p);
     else if (auto* bind = std::get_if<loop::Bind>(&step)) this->bind(*bind, p);
     else check(std::get<loop::Check>(step), p);
@@ -289,6 +307,12 @@ class ProgramRunner::Run {
   }
 
  private:
+  void anchor(const PreparedAnchor& anchor, const std::vector<size_t>& offsets) {
+    SmallVector<std::byte*, 4> temporaries;
+    for (size_t offset : offsets) temporaries.push_back(memory_ + offset);
+    anchor.run(places_.data(), temporaries.data());
+  }
+
   void put(BufferId b, Tensor t, bool written) {
     extent_[b] = static_cast<int64_t>(t.storage()->size()) -
                  t.meta().offset.as_int() * static_cast<int64_t>(item_size(t.dtype()));
@@ -413,6 +437,7 @@ class ProgramRunner::Run {
   const loop::Program& program_;
   std::span<const CallArg> inputs_;
   const Options& options_;
+  std::byte* memory_ = nullptr;                        // of the segment
   std::vector<std::byte*> places_;                     // of each buffer; null where there is none yet
   std::vector<int64_t> extent_;                        // bytes that lie behind a root's place
   std::vector<Tensor> held_;                           // inputs, results of calls and outputs, by buffer

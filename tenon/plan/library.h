@@ -20,7 +20,7 @@ struct LibraryArg {
 /// One function of the library, over [0, extent) in chunks of `grain` that may run at the same time. The function is
 /// handed the first element of each buffer; offsets and strides are among its parameters.
 struct LibraryCall {
-  std::string_view function;  // "gemm_f32": as kernels/ names it
+  std::string function;  // "gemm_f32": as kernels/ names it
   std::vector<LibraryArg> args;
   std::vector<loop::Param> params;
   SymInt extent = 1, grain = 1;
@@ -41,5 +41,7 @@ struct LibraryCalls {
 
 /// Sizes or dtypes that cannot belong together are an Error.
 LibraryCalls library_calls(const loop::Program& program, const loop::Step& anchor);
+/// Whether the library has that kind of anchor.
+bool in_library(const loop::Step& anchor);
 
 }  // namespace tenon::plan

@@ -174,7 +174,8 @@ std::string check_call(const tenon::Op& op, std::span<const CallArg> args, const
     if (!stage) {
       std::vector<std::byte*> pointers;
       for (auto& b : buffers) pointers.push_back(b.data());
-      interp::run_anchor(program.buffers, step, pointers.data());
+      const sym::Bindings none;
+      interp::PreparedAnchor({program, program.buffers, none}, step).run(pointers.data());
       continue;
     }
     ++counts.stages;
