@@ -4,6 +4,7 @@ include(CMakePackageConfigHelpers)
 find_package(Threads REQUIRED)
 get_property(tenon_parts GLOBAL PROPERTY TENON_PARTS)
 list(TRANSFORM tenon_parts REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE tenon_objects)
+list(APPEND tenon_objects $<TARGET_OBJECTS:tenon_runtime>)   # compiled programs run in it
 
 function(tenon_library target kind)
   add_library(${target} ${kind} ${tenon_objects})
