@@ -6,8 +6,18 @@ get_property(tenon_parts GLOBAL PROPERTY TENON_PARTS)
 list(TRANSFORM tenon_parts REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE tenon_objects)
 list(APPEND tenon_objects $<TARGET_OBJECTS:tenon_runtime>)   # compiled programs run in it
 
+# The archive is one object in which only the interface is global: whatever else the folders call each other by cannot meet a name of
+# the program it is linked into.
+set(tenon_archived ${PROJECT_BINARY_DIR}/lib/tenon_archived.o)
+set(tenon_interface "--keep-global-symbol=_ZN5tenon2v0*" "--keep-global-symbol=_ZNK5tenon2v0*" "--keep-global-symbol=_ZT[ISV]N5tenon2v05ErrorE")
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+add_custom_command(OUTPUT ${tenon_archived}
+  COMMAND ${CMAKE_LINKER} -r -o ${tenon_archived} ${tenon_objects}
+  COMMAND ${CMAKE_OBJCOPY} --wildcard ${tenon_interface} ${tenon_archived}
+  DEPENDS ${tenon_objects} ${tenon_parts} COMMAND_EXPAND_LISTS VERBATIM COMMENT "Hiding what is not the interface of libtenon.a")
+
 function(tenon_library target kind)
-  add_library(${target} ${kind} ${tenon_objects})
+  add_library(${target} ${kind} ${ARGN})
   set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME tenon
     ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
   target_include_directories(${target} INTERFACE
@@ -19,8 +29,8 @@ function(tenon_library target kind)
 endfunction()
 
 find_package(ZLIB REQUIRED)
-tenon_library(tenon_static STATIC)
-tenon_library(tenon_shared SHARED)
+tenon_library(tenon_static STATIC ${tenon_archived})
+tenon_library(tenon_shared SHARED ${tenon_objects})
 set_target_properties(tenon_shared PROPERTIES EXPORT_NAME tenon VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
   LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exported.map)
 target_link_options(tenon_shared PRIVATE LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exported.map)

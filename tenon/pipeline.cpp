@@ -206,7 +206,11 @@ std::shared_ptr<const Executable> Executables::for_inputs(const std::vector<Call
   std::string key = pattern_of(sharings_of(program_, inputs));
   std::lock_guard lock(mutex_);
   auto& slot = by_pattern_[key];
-  if (!slot) slot = Walk(program_, {.inputs = inputs}).executable();
+  if (slot) return slot;
+  if (before_preparing) before_preparing();
+  Walk walk(program_, {.inputs = inputs});
+  slot = walk.executable();
+  if (after_preparing) after_preparing(walk.passes());
   return slot;
 }
 

@@ -1,5 +1,6 @@
 // The compiler on one page: from a file to results, stage by stage.
 #pragma once
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -70,6 +71,8 @@ class Executables {
  public:
   explicit Executables(const ExportedProgram& program) : program_(program) {}  // which must outlive it
   std::shared_ptr<const Executable> for_inputs(const std::vector<CallArg>& inputs);
+  std::function<void()> before_preparing;                               // where set, called when one has to be made
+  std::function<void(const std::vector<PassRecord>&)> after_preparing;  // and with what was run to make it
 
  private:
   const ExportedProgram& program_;

@@ -23,6 +23,8 @@ class Kwargs {
 struct ModuleOptions {
   std::uint64_t seed = 0;     // of random operators
   bool check_weights = true;  // compare the weights of a file with their checksums before the first call
+  Log log = {};               // told of what prepares the program, from the thread of the call that needs it
+  OnProgress progress = {};   // of load, and of preparing at the first call
 };
 
 /// All that one call gave.
@@ -67,8 +69,7 @@ class TENON_PUBLIC Module {
 
  private:
   friend struct detail::Access;
-  struct Body;
-  std::shared_ptr<Body> body_;  // shared: copies are the same module
+  detail::Shared<detail::ModuleBody> body_;
 };
 
 /// Reads and verifies a .pt2 file and makes it ready to be called.

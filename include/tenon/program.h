@@ -1,19 +1,25 @@
 // Programs as torch.export writes them: read, written, differentiated, shown.
 #pragma once
 #include <tenon/error.h>
+#include <tenon/shared.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
 namespace tenon::TENON_INLINE v0 {
-namespace detail {
-struct ProgramBody;
-struct Access;
-}  // namespace detail
+/// Is told, a line each, which passes were run and how long they took, and what could not be kept.
+using Log = std::function<void(const std::string& line)>;
+
+/// Where a long call stands: its step of steps, the first of them 1, and what is done in it.
+struct Progress {
+  int step = 0, steps = 0;
+  const char* doing = "";
+};
+/// Is told when a step begins. Neither of the two may throw.
+using OnProgress = std::function<void(const Progress& progress)>;
 
 /// A program that nothing changes any more: copies share it, and threads may use it at once.
 class TENON_PUBLIC ExportedProgram {
@@ -26,14 +32,18 @@ class TENON_PUBLIC ExportedProgram {
 
  private:
   friend struct detail::Access;
-  std::shared_ptr<const detail::ProgramBody> body_;  // shared: by copies and by modules over it
+  detail::Shared<detail::ProgramBody> body_;
 };
 
+struct LoadOptions {
+  std::string model;  // which program of a file that holds several
+  OnProgress progress;
+};
 /// Reads and verifies a .pt2 file. Weights stay in the mapped file until they are used.
-TENON_PUBLIC ExportedProgram load_program(const std::string& path);
+TENON_PUBLIC ExportedProgram load_program(const std::string& path, const LoadOptions& options = {});
 
 struct SaveOptions {
-  std::function<void(const std::string& warning)> log;  // told what could not be written, as unreadable sample inputs
+  Log log;  // told what could not be written, as unreadable sample inputs
 };
 /// Writes a file that torch.export.load reads; it appears whole or not at all.
 TENON_PUBLIC void save(const ExportedProgram& program, const std::string& path, const SaveOptions& options = {});
@@ -41,6 +51,8 @@ TENON_PUBLIC void save(const ExportedProgram& program, const std::string& path, 
 struct DifferentiateOptions {
   std::size_t of = 0;              // which user output; where it is no scalar, its cotangent becomes a further input
   std::string wrt = "parameters";  // parameters, inputs, all, or names separated by commas
+  Log log = {};
+  OnProgress progress = {};
 };
 /// Forward and backward in one program, which can be run and saved.
 TENON_PUBLIC ExportedProgram differentiate(const ExportedProgram& program, const DifferentiateOptions& options = {});
@@ -49,6 +61,7 @@ struct ShowOptions {
   std::string after = "read";  // read, normalized, functional, joint, partition, loops
   std::size_t of = 0;          // joint, partition
   std::string wrt = "parameters";
+  Log log = {};
 };
 /// The program after a stage, as text.
 TENON_PUBLIC std::string show(const ExportedProgram& program, const ShowOptions& options = {});

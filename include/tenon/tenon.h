@@ -1,9 +1,11 @@
 // Tenon runs, differentiates and writes the programs that torch.export makes. One include for all of it.
 #pragma once
-#include <tenon/arrays.h>   // IWYU pragma: export
-#include <tenon/error.h>    // IWYU pragma: export
-#include <tenon/module.h>   // IWYU pragma: export
-#include <tenon/program.h>  // IWYU pragma: export
-#include <tenon/tensor.h>   // IWYU pragma: export
-#include <tenon/value.h>    // IWYU pragma: export
-#include <tenon/version.h>  // IWYU pragma: export
+#include <tenon/arithmetic.h>  // IWYU pragma: export
+#include <tenon/arrays.h>      // IWYU pragma: export
+#include <tenon/error.h>       // IWYU pragma: export
+#include <tenon/module.h>      // IWYU pragma: export
+#include <tenon/operators.h>   // IWYU pragma: export
+#include <tenon/program.h>     // IWYU pragma: export
+#include <tenon/tensor.h>      // IWYU pragma: export
+#include <tenon/value.h>       // IWYU pragma: export
+#include <tenon/version.h>     // IWYU pragma: export

@@ -1,16 +1,19 @@
 // Tensors: handles to elements in memory of our own or of yours.
 #pragma once
+#include <tenon/arguments.h>
 #include <tenon/error.h>
+#include <tenon/shared.h>
 
-#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <iosfwd>
-#include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -62,11 +65,7 @@ TENON_ELEMENT(std::uint32_t, u32);
 TENON_ELEMENT(std::uint64_t, u64);
 TENON_ELEMENT(float, f32);
 TENON_ELEMENT(double, f64);
-TENON_ELEMENT(std::complex<float>, c64);
-TENON_ELEMENT(std::complex<double>, c128);
 #undef TENON_ELEMENT
-struct TensorBody;
-struct Access;
 }  // namespace detail
 
 template <class T>
@@ -75,12 +74,12 @@ concept Element = requires {
 };
 
 /// A handle: copies share the elements, as in PyTorch. Reading one tensor from many threads is safe; writing it is
-/// not.
+/// not. Its methods are the operators (tenon/operators.h) whose first argument is called self, and those below.
 class TENON_PUBLIC Tensor {
  public:
   Tensor() noexcept = default;  // none
 
-  bool defined() const noexcept { return body_ != nullptr; }
+  bool defined() const noexcept { return static_cast<bool>(body_); }
   explicit operator bool() const noexcept { return defined(); }
   DType dtype() const;
   std::int64_t dim() const;
@@ -127,9 +126,10 @@ class TENON_PUBLIC Tensor {
     else return static_cast<T>(item_real());
   }
 
-  Tensor contiguous() const;  // itself where it already is
-  Tensor clone() const;       // contiguous elements of its own
-  Tensor to(DType dtype) const;
+  /// The slice at an index of the first dimension: select(0, index).
+  Tensor operator[](std::int64_t index) const;
+
+#include <tenon/tensor_methods.h>  // IWYU pragma: export
 
  private:
   friend struct detail::Access;
@@ -137,8 +137,10 @@ class TENON_PUBLIC Tensor {
   void* checked_mutable_data(DType wanted, bool contiguous);
   std::int64_t item_integer() const;
   double item_real() const;
-  std::shared_ptr<detail::TensorBody> body_;  // shared: handles of one tensor
+  detail::Shared<detail::TensorBody> body_;
 };
+
+inline TensorList::TensorList(const std::vector<Tensor>& items) noexcept : items_(items.data()), size_(items.size()) {}
 
 /// A tensor over memory of yours, without copying: row-major, or with strides in elements. Programs that write the
 /// tensor write that memory. The deleter is called when the last tensor over it is gone; without one the memory must
@@ -147,9 +149,6 @@ TENON_PUBLIC Tensor from_blob(void* data, std::vector<std::int64_t> sizes, DType
                               std::function<void(void*)> deleter = {});
 TENON_PUBLIC Tensor from_blob(void* data, std::vector<std::int64_t> sizes, std::vector<std::int64_t> strides,
                               DType dtype, std::function<void(void*)> deleter = {});
-TENON_PUBLIC Tensor empty(std::vector<std::int64_t> sizes, DType dtype = f32);  // contents undefined
-TENON_PUBLIC Tensor zeros(std::vector<std::int64_t> sizes, DType dtype = f32);
-TENON_PUBLIC Tensor full(std::vector<std::int64_t> sizes, double value, DType dtype = f32);
 
 namespace detail {
 TENON_PUBLIC Tensor copied(const void* data, std::size_t count, std::vector<std::int64_t> sizes, DType dtype);
@@ -193,6 +192,9 @@ template <Element T>
 Tensor scalar(T value) {
   return tensor(std::span<const T>(&value, 1), {});
 }
+
+/// Starts the numbers that random operators draw anew, for the whole process. They are not those of PyTorch's streams.
+TENON_PUBLIC void manual_seed(std::int64_t seed);
 
 /// As print() shows it in PyTorch: tensor([1., 2.]).
 TENON_PUBLIC std::string to_string(const Tensor& tensor);

@@ -1,4 +1,4 @@
-// Arguments and results as trees: numbers, strings, None and tensors in sequences and dictionaries.
+// Arguments and results as trees: numbers, strings, None and tensors in lists, tuples and dictionaries.
 #pragma once
 #include <tenon/tensor.h>
 
@@ -9,7 +9,6 @@
 #include <string>
 #include <tuple>
 #include <type_traits>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -22,10 +21,15 @@ struct AnyField {
   template <class T>
   operator T() const;
 };
+struct AnyOptional {  // an optional would be made of AnyField in two ways
+  template <class T>
+  operator std::optional<T>() const;
+};
 template <class T, class... Fields>
 constexpr std::size_t count_fields() {
-  if constexpr (requires { T{Fields{}..., AnyField{}}; } && sizeof...(Fields) < 9)
-    return count_fields<T, Fields..., AnyField>();
+  if constexpr (sizeof...(Fields) == 9) return 9;
+  else if constexpr (requires { T{Fields{}..., AnyField{}}; }) return count_fields<T, Fields..., AnyField>();
+  else if constexpr (requires { T{Fields{}..., AnyOptional{}}; }) return count_fields<T, Fields..., AnyOptional>();
   else return sizeof...(Fields);
 }
 template <class T, class F>
@@ -63,15 +67,21 @@ inline constexpr bool is_array = false;
 template <class T, std::size_t n>
 inline constexpr bool is_array<std::array<T, n>> = true;
 template <class T>
-concept Struct = std::is_class_v<T> && std::is_aggregate_v<T> && !is_array<T>;
+concept Dictionary = std::is_same_v<typename T::key_type, std::string> && requires(const T& t) {
+  typename T::mapped_type;
+  t.begin();
+};
+template <class T>
+concept Struct = std::is_class_v<T> && std::is_aggregate_v<T> && !is_array<T> && !std::is_same_v<T, AnyField> &&
+                 !std::is_same_v<T, AnyOptional>;
 }  // namespace detail
 
-/// None, a tensor, a boolean, an integer, a real number, a string, a sequence (a list, a tuple, a named tuple) or a
-/// dictionary. C++ values become one implicitly, and as<T>() gives them back. Values are plain: threads that share
-/// one may read it.
+/// None, a tensor, a boolean, an integer, a real number, a string, a list, a tuple (also a named one) or a dictionary.
+/// Vectors and arrays are lists; std::tuple, std::pair and plain structs are tuples. C++ values become one implicitly,
+/// and as<T>() gives them back. Values are plain: threads that share one may read it.
 class TENON_PUBLIC Value {
  public:
-  enum class Kind : std::uint8_t { none, tensor, truth, integer, real, string, sequence, dictionary };
+  enum class Kind : std::uint8_t { none, tensor, truth, integer, real, string, list, tuple, dictionary };
 
   Value() noexcept {}
   Value(std::nullptr_t) noexcept {}
@@ -86,15 +96,15 @@ class TENON_PUBLIC Value {
   Value(std::string text) : kind_(Kind::string), text_(std::move(text)) {}
   Value(const char* text) : kind_(Kind::string), text_(text) {}
   template <class T>
-  Value(const std::vector<T>& items) : kind_(Kind::sequence) {
+  Value(const std::vector<T>& items) : kind_(Kind::list) {
     for (const auto& item : items) items_.emplace_back(T(item));
   }
   template <class T, std::size_t n>
-  Value(const std::array<T, n>& items) : kind_(Kind::sequence) {
+  Value(const std::array<T, n>& items) : kind_(Kind::list) {
     for (const T& item : items) items_.emplace_back(item);
   }
   template <class... Ts>
-  Value(const std::tuple<Ts...>& items) : kind_(Kind::sequence) {
+  Value(const std::tuple<Ts...>& items) : kind_(Kind::tuple) {
     std::apply([&](const auto&... item) { (items_.emplace_back(item), ...); }, items);
   }
   template <class A, class B>
@@ -103,23 +113,23 @@ class TENON_PUBLIC Value {
   Value(const std::map<std::string, T>& entries) : kind_(Kind::dictionary) {
     for (const auto& [key, value] : entries) keys_.push_back(key), items_.emplace_back(value);
   }
-  template <class T>
-  Value(const std::unordered_map<std::string, T>& entries)
-      : Value(std::map<std::string, T>(entries.begin(), entries.end())) {}
+  template <detail::Dictionary T>  // unordered ones: in the order of their keys
+  Value(const T& entries) : Value(std::map<std::string, typename T::mapped_type>(entries.begin(), entries.end())) {}
   template <class T>
   Value(const std::optional<T>& item) {
     if (item) *this = Value(*item);
   }
   template <detail::Struct T>
-  Value(const T& fields) : kind_(Kind::sequence) {
+  Value(const T& fields) : kind_(Kind::tuple) {
     detail::with_fields(fields, [&](const auto&... field) { (items_.emplace_back(field), ...); });
   }
 
   Kind kind() const noexcept { return kind_; }
   bool is_none() const noexcept { return kind_ == Kind::none; }
-  std::size_t size() const;                               // of a sequence or a dictionary
+  bool is_sequence() const noexcept { return kind_ == Kind::list || kind_ == Kind::tuple; }
+  std::size_t size() const;                               // of a list, a tuple or a dictionary
   const std::vector<std::string>& keys() const;           // of a dictionary, in order
-  const Value& operator[](std::size_t index) const;       // of a sequence
+  const Value& operator[](std::size_t index) const;       // of a list or a tuple
   const Value& operator[](const std::string& key) const;  // of a dictionary
   bool contains(const std::string& key) const;
 
@@ -132,7 +142,8 @@ class TENON_PUBLIC Value {
   }
   operator Tensor() const { return as<Tensor>(); }  // NOLINT: Tensor y = model(x)
 
-  static Value sequence(std::vector<Value> items);
+  static Value list(std::vector<Value> items);
+  static Value tuple(std::vector<Value> items);
   static Value dictionary(std::vector<std::pair<std::string, Value>> entries);
 
  private:
@@ -217,7 +228,7 @@ class TENON_PUBLIC Value {
   std::vector<Value> items_;
 };
 
-/// "a tensor f32[2, 3]", "a sequence of 2"; for messages.
+/// "f32[2, 3]", "a list of 2"; for messages.
 TENON_PUBLIC std::string describe(const Value& value);
 
 }  // namespace tenon::TENON_INLINEv0

@@ -3,18 +3,26 @@
 #pragma once
 #include <tenon/module.h>
 
+#include <atomic>
 #include <new>
 
 #include "tenon/export/exported_program.h"
+#include "tenon/passes/driver.h"
 
 namespace tenon::v0::detail {
 
-struct TensorBody {
-  tenon::Tensor tensor;
-  std::vector<int64_t> sizes, strides;
+/// How many handles a body has; a new one has the one it is made for.
+struct Counted {
+  std::atomic<int64_t> handles = 1;
 };
 
-struct ProgramBody {
+struct TensorBody : Counted {
+  tenon::Tensor tensor;
+  tenon::SmallVector<int64_t, 6> sizes, strides;
+};
+
+struct ProgramBody : Counted {
+  explicit ProgramBody(tenon::ExportedProgram program) : program(std::move(program)) {}
   tenon::ExportedProgram program;
 };
 
@@ -30,6 +38,9 @@ struct Access {
   static const Tensor& tensor(const Value& value) { return value.tensor_; }
   static const std::string& text(const Value& value) { return value.text_; }
 };
+
+/// A line for each pass that was run.
+void report(const Log& log, const std::vector<tenon::PassRecord>& passes);
 
 /// Runs f; whatever it throws leaves as an Error of the interface. `fault` says what is wrong when the user is.
 template <class F>

@@ -26,6 +26,11 @@ bool is_dictionary(const Tree& tree) {
           tree.type == "collections.defaultdict" || tree.type.find("immutable_dict") != std::string::npos);
 }
 
+bool is_list(const Tree& tree) {
+  return !tree.is_leaf() && (tree.type == "builtins.list" || tree.type.find("immutable_list") != std::string::npos ||
+                             tree.type == "collections.deque");
+}
+
 tenon::CallArg to_call_arg(const Value& value) {
   switch (value.kind()) {
     case Value::Kind::none: return {};
@@ -34,7 +39,8 @@ tenon::CallArg to_call_arg(const Value& value) {
     case Value::Kind::integer: return Access::integer(value);
     case Value::Kind::real: return Access::real(value);
     case Value::Kind::string: return Access::text(value);
-    case Value::Kind::sequence:
+    case Value::Kind::list:
+    case Value::Kind::tuple:
     case Value::Kind::dictionary: break;
   }
   tenon::unreachable();
@@ -123,8 +129,13 @@ class Flattening {
       for (size_t i = 0; i < keys.size(); ++i) add(tree.children[i], value[keys[i]], at_key(path, keys[i]));
       return;
     }
-    if (value.kind() != Value::Kind::sequence || value.size() != tree.children.size())
-      fail_call(path, ": expected a sequence of ", tree.children.size(), ", got ", describe(value));
+    // As PyTorch, which takes no tuple for a list; whatever else a program has as a node is a tuple to C++.
+    bool list = is_list(tree);
+    if (value.kind() != (list ? Value::Kind::list : Value::Kind::tuple) || value.size() != tree.children.size())
+      fail_call(path, ": expected a ", list ? "list" : "tuple", " of ", tree.children.size(), ", got ", describe(value),
+                value.is_sequence() && value.size() == tree.children.size()
+                    ? (list ? "; give a std::vector or Value::list" : "; give a std::tuple, a struct or Value::tuple")
+                    : "");
     for (size_t i = 0; i < tree.children.size(); ++i) add(tree.children[i], value[i], tenon::text(path, "[", i, "]"));
   }
 
@@ -132,7 +143,7 @@ class Flattening {
     size_t leaf = out_.leaves.size();
     tenon::expect(leaf < specs_.size(), "the tree has more leaves than the program has inputs");
     const tenon::ValueInfo* info = value_of(leaf);
-    bool container = value.kind() == Value::Kind::sequence || value.kind() == Value::Kind::dictionary;
+    bool container = value.is_sequence() || value.kind() == Value::Kind::dictionary;
     if (container || (info && info->type == tenon::ValueType::tensor && !fits(info->meta, value)))
       fail_call(path, ": expected ", info ? expected(*info) : "a constant", ", got ", describe(value));
     out_.leaves.push_back(to_call_arg(value));
@@ -174,7 +185,8 @@ Value unflatten_from(const Tree& tree, const std::vector<tenon::CallArg>& leaves
   }
   std::vector<Value> items;
   for (const Tree& child : tree.children) items.push_back(unflatten_from(child, leaves, next));
-  if (!is_dictionary(tree)) return Value::sequence(std::move(items));
+  if (is_list(tree)) return Value::list(std::move(items));
+  if (!is_dictionary(tree)) return Value::tuple(std::move(items));
   std::vector<std::pair<std::string, Value>> entries;
   for (size_t i = 0; i < items.size(); ++i) entries.emplace_back(plain_key(tree.keys[i]), std::move(items[i]));
   return Value::dictionary(std::move(entries));

@@ -9,7 +9,7 @@ struct Arguments {
   bool absent_are_ones = false;  // a cotangent was left out
 };
 
-/// Matches arguments with the program's tree: sequences with lists, tuples and named tuples of their length,
+/// Matches arguments with the program's tree: lists with lists and tuples with tuples and named tuples of their length,
 /// dictionaries with dictionaries of the same keys in any order, keywords by name. A wrong one is an Error that names
 /// its path: inputs["ids"][1]: expected i64[2, s0], got f32[2, 3].
 Arguments flatten(const tenon::ExportedProgram& program, const std::vector<Value>& args, const Kwargs& kwargs);

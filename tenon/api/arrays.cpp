@@ -1,4 +1,5 @@
 #include <tenon/arrays.h>
+#include <tenon/operators.h>
 
 #include "tenon/api/access.h"
 #include "tenon/io/safetensors.h"

@@ -12,16 +12,27 @@ namespace tenon::v0 {
 using detail::Access;
 using detail::guarded;
 
-struct Module::Body {
-  Body(ExportedProgram given, const ModuleOptions& options)
+struct detail::ModuleBody : detail::Counted {
+  ModuleBody(ExportedProgram given, const ModuleOptions& options)
       : program(std::move(given)),
         inner(Access::unwrap(program)),
         state(tenon::state_of(inner, options.seed)),
         executables(inner),
-        check_weights(options.check_weights) {}
+        options(options) {
+    if (this->options.progress)
+      executables.before_preparing = [this] { this->options.progress({3, 3, "preparing the program"}); };
+    if (this->options.log)
+      executables.after_preparing = [this](const std::vector<tenon::PassRecord>& passes) {
+        detail::report(this->options.log, passes);
+      };
+  }
 
   tenon::RunResult run(const detail::Arguments& arguments) {
-    if (check_weights) std::call_once(checked, [&] { inner.check_payloads(); });
+    if (options.check_weights)
+      std::call_once(checked, [&] {
+        if (options.progress) options.progress({2, 3, "checking the weights"});
+        inner.check_payloads();
+      });
     std::shared_ptr<const tenon::Executable> executable = executables.for_inputs(arguments.leaves);
     std::unique_ptr<tenon::Session> session = take(executable);
     tenon::RunResult result = session->run(*state, arguments.leaves, {.absent_are_ones = arguments.absent_are_ones});
@@ -47,14 +58,19 @@ struct Module::Body {
   const tenon::ExportedProgram& inner;
   std::unique_ptr<tenon::State> state;
   tenon::Executables executables;
-  bool check_weights;
+  const ModuleOptions options;
   std::once_flag checked;
   std::mutex mutex;
   std::map<const tenon::Executable*, std::vector<std::unique_ptr<tenon::Session>>> idle;  // as many as ran at once
 };
 
+void detail::retain(ModuleBody* body) noexcept { body->handles.fetch_add(1, std::memory_order_relaxed); }
+void detail::release(ModuleBody* body) noexcept {
+  if (body->handles.fetch_sub(1, std::memory_order_acq_rel) == 1) delete body;
+}
+
 Module::Module(ExportedProgram program, const ModuleOptions& options)
-    : body_(guarded(ErrorKind::call, [&] { return std::make_shared<Body>(std::move(program), options); })) {}
+    : body_(guarded(ErrorKind::call, [&] { return new detail::ModuleBody(std::move(program), options); })) {}
 
 const ExportedProgram& Module::program() const { return body_->program; }
 
@@ -88,7 +104,10 @@ RunResult Module::run(const std::vector<Value>& args, const Kwargs& kwargs) cons
   });
 }
 
-Module load(const std::string& path, const ModuleOptions& options) { return Module(load_program(path), options); }
+Module load(const std::string& path, const ModuleOptions& options) {
+  if (options.progress) options.progress({1, 3, "reading the file"});
+  return Module(load_program(path), options);
+}
 
 tenon::ExportedProgram Access::with_state(const Module& module) {
   const tenon::ExportedProgram& from = module.body_->inner;

@@ -1,5 +1,8 @@
 // Tensors as text, laid out as PyTorch does with its default options: four digits, 80 columns, and of more than a
 // thousand elements the first and last three in each dimension.
+#include <tenon/complex.h>
+#include <tenon/operators.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -9,9 +9,14 @@ namespace tenon::v0 {
 using detail::Access;
 using detail::guarded;
 
+void detail::retain(ProgramBody* body) noexcept { body->handles.fetch_add(1, std::memory_order_relaxed); }
+void detail::release(ProgramBody* body) noexcept {
+  if (body->handles.fetch_sub(1, std::memory_order_acq_rel) == 1) delete body;
+}
+
 ExportedProgram Access::wrap(tenon::ExportedProgram program) {
   ExportedProgram out;
-  out.body_ = std::make_shared<const detail::ProgramBody>(detail::ProgramBody{std::move(program)});
+  out.body_ = detail::Shared(new detail::ProgramBody(std::move(program)));
   return out;
 }
 
@@ -41,8 +46,15 @@ std::vector<std::string> ExportedProgram::missing_operators() const {
   return guarded(ErrorKind::call, [&] { return tenon::missing_operators(Access::unwrap(*this)); });
 }
 
-ExportedProgram load_program(const std::string& path) {
-  return guarded(ErrorKind::file, [&] { return Access::wrap(tenon::open_program(path)); });
+void detail::report(const Log& log, const std::vector<tenon::PassRecord>& passes) {
+  if (!log) return;
+  for (const std::string& line : tenon::split(tenon::to_text(passes), '\n'))
+    if (!line.empty()) log(line);
+}
+
+ExportedProgram load_program(const std::string& path, const LoadOptions& options) {
+  if (options.progress) options.progress({1, 1, "reading the file"});
+  return guarded(ErrorKind::file, [&] { return Access::wrap(tenon::open_program(path, {.model = options.model})); });
 }
 
 void save(const ExportedProgram& program, const std::string& path, const SaveOptions& options) {
@@ -51,9 +63,21 @@ void save(const ExportedProgram& program, const std::string& path, const SaveOpt
 }
 
 ExportedProgram differentiate(const ExportedProgram& program, const DifferentiateOptions& options) {
-  return guarded(ErrorKind::call, [&] {
-    return Access::wrap(tenon::differentiate(Access::unwrap(program), options.of, tenon::parse_wrt(options.wrt)));
+  auto doing = [&](int step, const char* what) {
+    if (options.progress) options.progress({step, 3, what});
+  };
+  doing(1, "making the program functional");
+  auto walk = guarded(ErrorKind::call, [&] {
+    auto made = std::make_unique<tenon::Walk>(
+        Access::unwrap(program), tenon::WalkOptions{.of = options.of, .wrt = tenon::parse_wrt(options.wrt)});
+    made->functional();
+    return made;
   });
+  doing(2, "differentiating");
+  guarded(ErrorKind::call, [&] { walk->joint(); });
+  detail::report(options.log, walk->passes());
+  doing(3, "making the program that can be saved");
+  return guarded(ErrorKind::call, [&] { return Access::wrap(tenon::differentiate(*walk)); });
 }
 
 std::string show(const ExportedProgram& program, const ShowOptions& options) {
@@ -62,7 +86,9 @@ std::string show(const ExportedProgram& program, const ShowOptions& options) {
     tenon::require(stage.has_value(), "show: there is no stage ", tenon::quoted(options.after, 60),
                    "; the stages are read, normalized, functional, joint, partition and loops");
     tenon::Walk walk(Access::unwrap(program), {.of = options.of, .wrt = tenon::parse_wrt(options.wrt)});
-    return tenon::show(walk, *stage);
+    std::string out = tenon::show(walk, *stage);
+    detail::report(options.log, walk.passes());
+    return out;
   });
 }
 

@@ -1,11 +1,10 @@
-#include <tenon/tensor.h>
+#include <tenon/operators.h>
 
 #include <cstring>
 #include <ostream>
 
 #include "tenon/api/access.h"
-#include "tenon/interp/eager.h"
-#include "tenon/ops/conversion.h"
+#include "tenon/ops/random.h"
 #include "tenon/tensor/lent.h"
 
 namespace tenon::v0 {
@@ -60,10 +59,15 @@ void require_readable(const Tensor& tensor, DType wanted, bool contiguous) {
 
 }  // namespace
 
+void detail::retain(TensorBody* body) noexcept { body->handles.fetch_add(1, std::memory_order_relaxed); }
+void detail::release(TensorBody* body) noexcept {
+  if (body->handles.fetch_sub(1, std::memory_order_acq_rel) == 1) delete body;
+}
+
 Tensor Access::wrap(tenon::Tensor tensor) {
   Tensor out;
   if (!tensor) return out;
-  out.body_ = std::make_shared<detail::TensorBody>();
+  out.body_ = detail::Shared(new detail::TensorBody());
   for (tenon::SymInt size : tensor.sizes()) out.body_->sizes.push_back(size.as_int());
   for (tenon::SymInt stride : tensor.strides()) out.body_->strides.push_back(stride.as_int());
   out.body_->tensor = std::move(tensor);
@@ -77,8 +81,14 @@ const tenon::Tensor& Access::unwrap(const Tensor& tensor, const char* what) {
 
 DType Tensor::dtype() const { return static_cast<DType>(Access::unwrap(*this).dtype()); }
 int64_t Tensor::dim() const { return static_cast<int64_t>(sizes().size()); }
-std::span<const int64_t> Tensor::sizes() const { return Access::unwrap(*this), body_->sizes; }
-std::span<const int64_t> Tensor::strides() const { return Access::unwrap(*this), body_->strides; }
+std::span<const int64_t> Tensor::sizes() const {
+  Access::unwrap(*this);
+  return {body_->sizes.data(), body_->sizes.size()};
+}
+std::span<const int64_t> Tensor::strides() const {
+  Access::unwrap(*this);
+  return {body_->strides.data(), body_->strides.size()};
+}
 size_t Tensor::item_size() const { return tenon::item_size(Access::unwrap(*this).dtype()); }
 
 int64_t Tensor::size(int64_t dim) const {
@@ -129,18 +139,7 @@ double Tensor::item_real() const {
   return guarded(ErrorKind::call, [&] { return tenon::scalar_value(t); });
 }
 
-Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
-Tensor Tensor::clone() const {
-  return guarded(ErrorKind::call, [&] { return Access::wrap(tenon::contiguous_copy(Access::unwrap(*this))); });
-}
-
-Tensor Tensor::to(DType dtype) const {
-  if (dtype == this->dtype()) return *this;
-  return guarded(ErrorKind::call, [&] {
-    tenon::interp::install();
-    return Access::wrap(tenon::to(Access::unwrap(*this), inner(dtype)));
-  });
-}
+Tensor Tensor::operator[](int64_t index) const { return select(0, index); }
 
 Tensor from_blob(void* data, std::vector<int64_t> sizes, DType dtype, std::function<void(void*)> deleter) {
   std::vector<int64_t> strides(sizes.size());
@@ -180,28 +179,6 @@ Tensor from_blob(void* data, std::vector<int64_t> sizes, std::vector<int64_t> st
   });
 }
 
-Tensor empty(std::vector<int64_t> sizes, DType dtype) {
-  return guarded(ErrorKind::call, [&] { return made(sizes, dtype); });
-}
-
-Tensor zeros(std::vector<int64_t> sizes, DType dtype) {
-  return guarded(ErrorKind::call, [&] {
-    Tensor out = made(sizes, dtype);
-    std::memset(Access::body(out).tensor.mutable_bytes(), 0, static_cast<size_t>(out.numel()) * out.item_size());
-    return out;
-  });
-}
-
-Tensor full(std::vector<int64_t> sizes, double value, DType dtype) {
-  return guarded(ErrorKind::call, [&] {
-    Tensor out = made(sizes, dtype), one = scalar(value).to(dtype);
-    size_t item = out.item_size();
-    std::byte* to = Access::body(out).tensor.mutable_bytes();
-    for (int64_t i = 0; i < out.numel(); ++i, to += item) std::memcpy(to, one.raw_data(), item);
-    return out;
-  });
-}
-
 Tensor detail::copied(const void* data, size_t count, std::vector<int64_t> sizes, DType dtype) {
   return guarded(ErrorKind::call, [&] {
     Tensor out = made(sizes, dtype);
@@ -214,6 +191,10 @@ Tensor detail::copied(const void* data, size_t count, std::vector<int64_t> sizes
 
 void detail::fail_ragged(size_t row, size_t expected, size_t got) {
   fail_call("tensor: the rows must be of one length; row 0 has ", expected, " values, row ", row, " has ", got);
+}
+
+void manual_seed(int64_t seed) {
+  guarded(ErrorKind::call, [&] { tenon::seed_random(seed); });
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out << to_string(tensor); }

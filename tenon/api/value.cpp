@@ -17,16 +17,23 @@ std::string describe(const Value& value) {
     case Value::Kind::integer: return tenon::text("the integer ", Access::integer(value));
     case Value::Kind::real: return tenon::text("the number ", Access::real(value));
     case Value::Kind::string: return tenon::text("the string ", tenon::quoted(Access::text(value), 60));
-    case Value::Kind::sequence: return tenon::text("a sequence of ", value.size());
+    case Value::Kind::list: return tenon::text("a list of ", value.size());
+    case Value::Kind::tuple: return tenon::text("a tuple of ", value.size());
     case Value::Kind::dictionary: return tenon::text("a dictionary with the keys ", tenon::join(value.keys(), ", "));
   }
   tenon::unreachable();
 }
 
-Value Value::sequence(std::vector<Value> items) {
+Value Value::list(std::vector<Value> items) {
   Value out;
-  out.kind_ = Kind::sequence;
+  out.kind_ = Kind::list;
   out.items_ = std::move(items);
+  return out;
+}
+
+Value Value::tuple(std::vector<Value> items) {
+  Value out = list(std::move(items));
+  out.kind_ = Kind::tuple;
   return out;
 }
 
@@ -42,8 +49,7 @@ Value Value::dictionary(std::vector<std::pair<std::string, Value>> entries) {
 }
 
 size_t Value::size() const {
-  if (kind_ != Kind::sequence && kind_ != Kind::dictionary)
-    fail_call("a sequence or a dictionary has a size, got ", describe(*this));
+  if (kind_ < Kind::list) fail_call("a list, a tuple or a dictionary has a size, got ", describe(*this));
   return items_.size();
 }
 
@@ -53,8 +59,8 @@ const std::vector<std::string>& Value::keys() const {
 }
 
 const Value& Value::operator[](size_t index) const {
-  if (kind_ != Kind::sequence) fail_call("[", index, "]: expected a sequence, got ", describe(*this));
-  if (index >= items_.size()) fail_call("[", index, "]: the sequence has ", items_.size(), " entries");
+  if (!is_sequence()) fail_call("[", index, "]: expected a list or a tuple, got ", describe(*this));
+  if (index >= items_.size()) fail_call("[", index, "]: ", describe(*this), " has no such entry");
   return items_[index];
 }
 
@@ -96,13 +102,13 @@ double Value::real_at(const std::string& path) const {
 }
 
 size_t Value::sequence_at(const std::string& path) const {
-  if (kind_ != Kind::sequence) fail_call(path, ": expected a sequence, got ", describe(*this));
+  if (!is_sequence()) fail_call(path, ": expected a list or a tuple, got ", describe(*this));
   return items_.size();
 }
 
 void Value::sequence_at(const std::string& path, size_t size, bool or_dictionary) const {
-  bool fits = kind_ == Kind::sequence || (or_dictionary && kind_ == Kind::dictionary);
-  if (!fits || items_.size() != size) fail_call(path, ": expected a sequence of ", size, ", got ", describe(*this));
+  bool fits = is_sequence() || (or_dictionary && kind_ == Kind::dictionary);
+  if (!fits || items_.size() != size) fail_call(path, ": expected ", size, " values, got ", describe(*this));
 }
 
 void Value::dictionary_at(const std::string& path) const {

@@ -96,7 +96,44 @@ TEST(Module, TakesAndGivesTreesOfValues) {
       }).message,
       "the program takes no argument 'shift' (pairs, table, scale, offset)");
   EXPECT_EQ(failure_of([&] { model(std::vector<int>{1}, table); }).message,
-            "inputs[\"pairs\"]: expected a sequence of 2, got a sequence of 1");
+            "inputs[\"pairs\"]: expected a tuple of 2, got a list of 1");
+}
+
+TEST(Module, AListIsNoTuple) {
+  Module model = tenon::load(file("j_nested_inputs"));
+  Tensor a = tenon::tensor({1.0f, 2.0f}), b = tenon::tensor({1.0f, 2.0f, 3.0f});
+  std::map<std::string, Value> table{{"y", std::vector{a}}, {"x", tenon::tensor({7.0f})}};
+  EXPECT_EQ(failure_of([&] { model(std::tuple(a, std::tuple(a, b)), table); }).message,
+            "inputs[\"pairs\"][1]: expected a list of 2, got a tuple of 2; give a std::vector or Value::list");
+  EXPECT_EQ(failure_of([&] {
+              model(std::vector<Value>{a, std::vector{a, b}}, table);
+            }).message,
+            "inputs[\"pairs\"]: expected a tuple of 2, got a list of 2; give a std::tuple, a struct or Value::tuple");
+  Value out = model(std::tuple(a, std::vector{a, b}), table, {{"offset", a}, {"scale", tenon::scalar(2.0f)}});
+  EXPECT_EQ(out["rest"].kind(), Value::Kind::list);
+}
+
+TEST(Module, ReportsWhatPreparesItAndHowFarItIs) {
+  std::vector<std::string> lines;
+  std::vector<int> steps;
+  Module model = tenon::load(file("a_mlp"), {.log = [&](const std::string& line) { lines.push_back(line); },
+                                             .progress =
+                                                 [&](const tenon::Progress& p) {
+                                                   EXPECT_EQ(p.steps, 3);
+                                                   steps.push_back(p.step);
+                                                 }});
+  EXPECT_TRUE(lines.empty());
+  model(tenon::zeros({5, 6}));
+  EXPECT_EQ(steps, (std::vector<int>{1, 2, 3}));
+  std::size_t said = lines.size();
+  EXPECT_GE(said, 3u);  // normalize, functionalize, lower and more
+  model(tenon::zeros({5, 6}));
+  EXPECT_EQ(lines.size(), said);
+  steps.clear();
+  tenon::differentiate(model.program(), {.log = [&](const std::string& line) { lines.push_back(line); },
+                                         .progress = [&](const tenon::Progress& p) { steps.push_back(p.step); }});
+  EXPECT_EQ(steps, (std::vector<int>{1, 2, 3}));
+  EXPECT_GT(lines.size(), said);
 }
 
 TEST(Module, TakesKeywordsInAnyOrderAndPositionsByName) {

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
+#include <tenon/complex.h>
 #include <tenon/tenon.h>
 
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <sstream>

@@ -1,0 +1,116 @@
+// What operators take besides tensors: numbers, truths and short lists of them. They are made where a call is written
+// and read before it returns; nobody stores one.
+#pragma once
+#include <tenon/visibility.h>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+namespace tenon::TENON_INLINE v0 {
+class Tensor;
+
+/// A boolean, an integer or a real number.
+class Scalar {
+ public:
+  enum class Kind : std::uint8_t { truth, integer, real };
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  constexpr Scalar(T number) noexcept {
+    if constexpr (std::is_same_v<T, bool>) kind_ = Kind::truth, integer_ = number;
+    else if constexpr (std::is_integral_v<T>) kind_ = Kind::integer, integer_ = static_cast<std::int64_t>(number);
+    else kind_ = Kind::real, real_ = static_cast<double>(number);
+  }
+  constexpr Kind kind() const noexcept { return kind_; }
+  constexpr std::int64_t integer() const noexcept {
+    return kind_ == Kind::real ? static_cast<std::int64_t>(real_) : integer_;
+  }
+  constexpr double real() const noexcept { return kind_ == Kind::real ? real_ : static_cast<double>(integer_); }
+
+ private:
+  Kind kind_ = Kind::integer;
+  std::int64_t integer_ = 0;
+  double real_ = 0;
+};
+
+class OptionalScalar {
+ public:
+  constexpr OptionalScalar(std::nullopt_t) noexcept {}
+  constexpr OptionalScalar(Scalar number) noexcept : number_(number) {}
+  template <class T>
+  requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) constexpr OptionalScalar(T number) noexcept
+      : number_(number) {}
+  constexpr const std::optional<Scalar>& get() const noexcept { return number_; }
+
+ private:
+  std::optional<Scalar> number_;
+};
+
+/// A truth, and nothing that merely converts to one: std(x, 1) means the dimension.
+class Flag {
+ public:
+  template <std::same_as<bool> T>
+  constexpr Flag(T value) noexcept : value_(value) {}
+  constexpr operator bool() const noexcept { return value_; }
+
+ private:
+  bool value_;
+};
+
+/// Integers: {2, 3}, a vector, or one number that stands for a list of it. By default none.
+class IntList {
+ public:
+  constexpr IntList() noexcept = default;
+  constexpr IntList(std::nullopt_t) noexcept {}
+  template <std::integral T>
+  requires(!std::is_same_v<T, bool>) constexpr IntList(T number) noexcept
+      : one_(static_cast<std::int64_t>(number)), size_(1), given_(true) {}
+  IntList(std::initializer_list<std::int64_t> items) noexcept : IntList(items.begin(), items.size()) {}
+  IntList(const std::vector<std::int64_t>& items) noexcept : IntList(items.data(), items.size()) {}
+  IntList(std::span<const std::int64_t> items) noexcept : IntList(items.data(), items.size()) {}
+  std::span<const std::int64_t> items() const noexcept { return {items_ ? items_ : &one_, size_}; }
+  bool given() const noexcept { return given_; }
+
+ private:
+  IntList(const std::int64_t* items, std::size_t size) noexcept : items_(items), size_(size), given_(true) {}
+  const std::int64_t* items_ = nullptr;
+  std::int64_t one_ = 0;
+  std::size_t size_ = 0;
+  bool given_ = false;
+};
+
+/// Real numbers. By default none.
+class FloatList {
+ public:
+  FloatList() noexcept = default;
+  FloatList(std::nullopt_t) noexcept {}
+  FloatList(std::initializer_list<double> items) noexcept : items_(items.begin(), items.size()), given_(true) {}
+  FloatList(const std::vector<double>& items) noexcept : items_(items), given_(true) {}
+  std::span<const double> items() const noexcept { return items_; }
+  bool given() const noexcept { return given_; }
+
+ private:
+  std::span<const double> items_;
+  bool given_ = false;
+};
+
+/// Tensors: {x, y} or a vector. One that is none stands for an absent one where the operator allows for it.
+class TensorList {
+ public:
+  TensorList() noexcept = default;
+  TensorList(std::initializer_list<Tensor> items) noexcept : size_(items.size()) { items_ = items.begin(); }
+  TensorList(const std::vector<Tensor>& items) noexcept;
+  std::size_t size() const noexcept { return size_; }
+  const Tensor* data() const noexcept { return items_; }
+
+ private:
+  const Tensor* items_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace tenon::TENON_INLINEv0
