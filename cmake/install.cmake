@@ -9,12 +9,11 @@ list(APPEND tenon_objects $<TARGET_OBJECTS:tenon_runtime>)   # compiled programs
 # The archive is one object in which only the interface is global: whatever else the folders call each other by cannot meet a name of
 # the program it is linked into.
 set(tenon_archived ${PROJECT_BINARY_DIR}/lib/tenon_archived.o)
-set(tenon_interface "--keep-global-symbol=_ZN5tenon2v0*" "--keep-global-symbol=_ZNK5tenon2v0*" "--keep-global-symbol=_ZT[ISV]N5tenon2v05ErrorE")
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 add_custom_command(OUTPUT ${tenon_archived}
-  COMMAND ${CMAKE_LINKER} -r -o ${tenon_archived} ${tenon_objects}
-  COMMAND ${CMAKE_OBJCOPY} --wildcard ${tenon_interface} ${tenon_archived}
-  DEPENDS ${tenon_objects} ${tenon_parts} COMMAND_EXPAND_LISTS VERBATIM COMMENT "Hiding what is not the interface of libtenon.a")
+  COMMAND ${CMAKE_LINKER} -r --force-group-allocation -o ${tenon_archived} ${tenon_objects}
+  COMMAND ${PROJECT_SOURCE_DIR}/cmake/hide_symbols.sh ${CMAKE_NM} ${CMAKE_OBJCOPY} ${tenon_archived}
+  DEPENDS ${tenon_objects} ${tenon_parts} ${PROJECT_SOURCE_DIR}/cmake/hide_symbols.sh COMMAND_EXPAND_LISTS VERBATIM COMMENT "Hiding what is not the interface of libtenon.a")
 
 function(tenon_library target kind)
   add_library(${target} ${kind} ${ARGN})
