@@ -9,6 +9,7 @@
 #include "tenon/export/runnable.h"
 #include "tenon/export/serde/load.h"
 #include "tenon/lower/lower.h"
+#include "tenon/optimize/fuse.h"
 #include "tenon/passes/check_metas.h"
 #include "tenon/passes/decompose.h"
 #include "tenon/passes/normalize.h"
@@ -17,7 +18,8 @@
 namespace tenon {
 
 std::optional<StageName> stage_named(std::string_view name) {
-  static constexpr std::string_view names[] = {"read", "normalized", "functional", "joint", "partition", "loops"};
+  static constexpr std::string_view names[] = {"read",  "normalized", "functional", "joint", "partition",
+                                               "loops", "folded",     "fused",      "packed"};
   if (name == "normalised") name = "normalized";
   for (size_t i = 0; i < std::size(names); ++i)
     if (names[i] == name) return static_cast<StageName>(i);
@@ -111,17 +113,27 @@ std::shared_ptr<const Executable> Walk::executable() {
   return executable_;
 }
 
-std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional, PassDriver& driver) {
+std::shared_ptr<const Executable> Walk::executable_after(StageName stage) {
+  return prepare(functional(), driver_, stage);
+}
+
+std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional, PassDriver& driver, StageName until) {
   auto out = std::make_shared<Executable>();
   out->convention = functional.convention;
   Graph plain =
       driver.run("decompose", functional.graph->nodes.size(), [&] { return decompose(functional.graph.body()); });
   out->program = driver.run("lower", plain->nodes.size(), [&] { return lower(plain.body(), functional.convention); });
+  auto pass = [&](const char* name, StageName stage, auto&& run) {
+    if (until < stage) return;
+    size_t before = out->program.on_state.size() + out->program.steps.size();
+    out->program = driver.run(name, before, [&] { return run(std::move(out->program)); });
+  };
+  pass("fuse", StageName::fused, optimize::fuse);
   return out;
 }
-std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional) {
+std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional, StageName until) {
   PassDriver driver;
-  return prepare(functional, driver);
+  return prepare(functional, driver, until);
 }
 
 std::string show(Walk& walk, StageName after) {
@@ -140,7 +152,10 @@ std::string show(Walk& walk, StageName after) {
                    return to_text(halves.backward.convention.outputs[i], halves.forward.convention);
                  });
     }
-    case StageName::loops: return to_text(walk.executable()->program);
+    case StageName::loops:
+    case StageName::folded:
+    case StageName::fused:
+    case StageName::packed: return to_text(walk.executable_after(after)->program);
   }
   unreachable();
 }

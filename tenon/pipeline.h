@@ -13,7 +13,7 @@
 
 namespace tenon {
 
-enum class StageName : uint8_t { read, normalized, functional, joint, partition, loops };
+enum class StageName : uint8_t { read, normalized, functional, joint, partition, loops, folded, fused, packed };
 std::optional<StageName> stage_named(std::string_view name);
 
 struct WalkOptions {
@@ -35,6 +35,7 @@ class Walk {
   const JointProgram& joint();
   const TrainingProgram& partition();
   std::shared_ptr<const Executable> executable();
+  std::shared_ptr<const Executable> executable_after(StageName stage);  // loops or later; not kept
   const std::vector<PassRecord>& passes() const { return driver_.records(); }
 
  private:
@@ -59,9 +60,10 @@ ExportedProgram open_program(const std::string& path, const OpenOptions& options
 std::vector<std::string> missing_operators(const ExportedProgram& program);
 /// The program after a stage, as text.
 std::string show(Walk& walk, StageName after);
-/// A functional program made ready to run: decomposed, lowered.
-std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional, PassDriver& driver);
-std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional);
+/// A functional program made ready to run: decomposed, lowered, optimized. Up to `fused` every bit is as lowered.
+std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional, PassDriver& driver,
+                                          StageName until = StageName::packed);
+std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional, StageName until = StageName::packed);
 /// Parameters, buffers and constants of a program, shared with it until a run writes them.
 std::unique_ptr<State> state_of(const ExportedProgram& program, uint64_t seed = 0);
 

@@ -136,7 +136,10 @@ void write_graphs(JsonWriter& json, Walk& walk, StageName after) {
                   halves.forward.convention);
       return;
     }
-    case StageName::loops: break;
+    case StageName::loops:
+    case StageName::folded:
+    case StageName::fused:
+    case StageName::packed: break;
   }
   unreachable();
 }
@@ -167,7 +170,7 @@ std::string stage_json(Walk& walk, const ShowRequest& request) {
   json.begin_array();
   for (const std::string& op : missing_operators(program)) json.string(op);
   json.end_array();
-  if (request.after == StageName::loops) {
+  if (request.after >= StageName::loops) {
     json.field("loops", show(walk, request.after));
   } else {
     json.key("graphs");

@@ -85,11 +85,12 @@ void add_show(CLI::App& app, ShowRequest& request) {
             if (!stage)
               throw CLI::ValidationError(
                   "--after",
-                  text("expected read, normalized, functional, joint, partition or loops, got ", tenon::quoted(value)));
+                  text("expected read, normalized, functional, joint, partition, loops, folded, fused or packed, got ",
+                       tenon::quoted(value)));
             request.after = *stage;
             request.stage = value;
           },
-          "read (the default), normalized, functional, joint, partition or loops")
+          "read (the default), normalized, functional, joint, partition, loops, folded, fused or packed")
       ->type_name("STAGE");
   add_open(*verb, request.open);
   add_of(*verb, request.walk.of);
