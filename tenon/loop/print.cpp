@@ -1,14 +1,8 @@
 #include "tenon/base/error.h"
-#include "tenon/loop/program.h"
+#include "tenon/loop/print_expr.h"
 
 namespace tenon::loop {
 namespace {
-
-std::string index_list(const Program& program, std::span<const ExprId> at) {
-  std::string out = "[";
-  for (size_t i = 0; i < at.size(); ++i) out += (i ? ", " : "") + to_text(program, at[i]);
-  return out + "]";
-}
 
 std::string_view name(Combine combine) {
   switch (combine) {
@@ -52,13 +46,15 @@ std::string step_text(const Program& p, const Stage& stage) {
   std::string out = text("for ", stage.domain);
   if (!stage.reduce.empty()) out += text(" reduce ", stage.reduce);
   out += ":\n";
+  ExprText of(p, stage);
+  out += of.definitions();
   for (size_t i = 0; i < stage.accumulators.size(); ++i) {
     const Accumulator& a = stage.accumulators[i];
-    out += text("  acc", i, ": ", loop::name(a.type), " = ", name(a.combine), " ", to_text(p, a.value), "\n");
+    out += text("  acc", i, ": ", loop::name(a.type), " = ", name(a.combine), " ", of(a.value), "\n");
   }
   for (const Store& s : stage.stores) {
-    out += text("  ", p.buffers[s.to].name, index_list(p, s.at), " ", spelled(s.mode), " ", to_text(p, s.value));
-    if (s.where != ~0u) out += " where " + to_text(p, s.where);
+    out += text("  ", p.buffers[s.to].name, of.list(s.at), " ", spelled(s.mode), " ", of(s.value));
+    if (s.where != ~0u) out += " where " + of(s.where);
     out += "\n";
   }
   return out;
@@ -151,34 +147,6 @@ std::string_view name(Role role) {
 }
 
 }  // namespace
-
-std::string to_text(const Program& program, ExprId id) {
-  const ExprNode& n = program.arena[id];
-  switch (n.fn) {
-    case Fn::constant:
-      return n.type == Compute::i64       ? text(n.integer)
-             : n.type == Compute::boolean ? text(n.integer != 0)
-                                          : text(n.real);
-    case Fn::index: return text("i", n.integer);
-    case Fn::size: return text(n.size);
-    case Fn::accumulated: return text("acc", n.integer);
-    case Fn::load: {
-      std::string out = program.buffers[n.buffer].name + index_list(program, n.args);
-      if (n.guard != ~0u)
-        out = text("(", to_text(program, n.guard), " ? ", out, " : ", to_text(program, n.otherwise), ")");
-      return out;
-    }
-    case Fn::cast: return text(name(n.type), "(", to_text(program, n.args[0]), ")");
-    case Fn::add: return text("(", to_text(program, n.args[0]), " + ", to_text(program, n.args[1]), ")");
-    case Fn::sub: return text("(", to_text(program, n.args[0]), " - ", to_text(program, n.args[1]), ")");
-    case Fn::mul: return text(to_text(program, n.args[0]), " * ", to_text(program, n.args[1]));
-    default: {
-      std::string out = text(name(n.fn), "(");
-      for (size_t i = 0; i < n.args.size(); ++i) out += (i ? ", " : "") + to_text(program, n.args[i]);
-      return out + ")";
-    }
-  }
-}
 
 std::string to_text(const Program& program) {
   std::string out;

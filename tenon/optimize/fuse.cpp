@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <queue>
 
+#include "tenon/optimize/compact.h"
 #include "tenon/optimize/rewrite.h"
 #include "tenon/optimize/step_list.h"
 
@@ -350,7 +351,7 @@ class Fusion {
 
 loop::Program fuse(loop::Program program) {
   Fusion(program, program.steps, program.nodes, {}).run();
-  return program;
+  return compact(std::move(program));
 }
 
 }  // namespace tenon::optimize
