@@ -17,7 +17,7 @@ using loop::Fn;
 using loop::Stage;
 using loop::Store;
 
-constexpr size_t most_nodes = 400, most_loads = 24;  // of a fused stage: what a kernel can keep in hand
+constexpr size_t most_nodes = 200, most_loads = 24;  // of a fused stage: what a kernel can keep in hand
 constexpr size_t most_readers = 32;                  // into which one value is put
 constexpr double step_work = 2000;                   // what a step costs beside its elements, in additions
 constexpr double memory_work = 2;                    // an element stored or loaded
@@ -72,7 +72,7 @@ class Fusion {
     list_.remove_dead();
     for (size_t i = 0; i < list_.size(); ++i) push(i);
     while (!queue_.empty()) {
-      size_t i = queue_.top().second;
+      size_t i = list_.size() - queue_.top().second;
       queue_.pop();
       if (list_.alive(i)) attempt(i);
     }
@@ -90,7 +90,7 @@ class Fusion {
       size_t readers = list_.readers(root_of(program_, s.to)).size();
       bytes += estimate(b.sizes) * static_cast<double>(item_size(b.dtype) * (1 + readers));
     }
-    queue_.emplace(bytes, i);
+    queue_.emplace(bytes, list_.size() - i);  // of equals the first: readers grow from short ones
   }
 
   void attempt(size_t p) {

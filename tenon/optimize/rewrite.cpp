@@ -43,6 +43,10 @@ void Rewrite::operator()(loop::Stage& stage) {
 }
 
 ExprId with_loops(Arena& arena, ExprId expr, std::span<const ExprId> loops, ExprId guard) {
+  bool same = guard == ~0u;
+  for (size_t k = 0; same && k < loops.size(); ++k)
+    same = arena[loops[k]].fn == Fn::index && arena[loops[k]].integer == static_cast<int64_t>(k);
+  if (same) return expr;
   return Rewrite(arena, [&](const ExprNode& n) -> std::optional<ExprId> {
     if (n.fn == Fn::index) return loops[static_cast<size_t>(n.integer)];
     if (n.fn != Fn::load || guard == ~0u) return std::nullopt;
