@@ -35,15 +35,15 @@ TENON_INLINE float convert<float, Half>(Half x) {
   return as_float(sign | (rest < 0x400 ? small_bits : normal));
 }
 
-/// Four columns of floats, each contiguous along k, four terms of them.
-TENON_INLINE void transpose_4x4(const float* from, int64_t column, float* to) {
+/// to[j * to_step + i] = from[i * from_step + j] for i, j < 4.
+TENON_INLINE void transpose_4x4(const float* from, int64_t from_step, float* to, int64_t to_step) {
   typedef float V __attribute__((vector_size(16)));
   typedef float Free __attribute__((vector_size(16), aligned(4), may_alias));
-  auto at = [&](int64_t j) { return V(*reinterpret_cast<const Free*>(from + j * column)); };
+  auto at = [&](int64_t j) { return V(*reinterpret_cast<const Free*>(from + j * from_step)); };
   const V a = at(0), b = at(1), c = at(2), d = at(3);
   const V ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
   const V ef = __builtin_shufflevector(a, b, 2, 6, 3, 7), gh = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-  auto put = [&](int64_t p, V v) { *reinterpret_cast<Free*>(to + p * panel_width) = v; };
+  auto put = [&](int64_t p, V v) { *reinterpret_cast<Free*>(to + p * to_step) = v; };
   put(0, __builtin_shufflevector(ab, cd, 0, 1, 4, 5));
   put(1, __builtin_shufflevector(ab, cd, 2, 3, 6, 7));
   put(2, __builtin_shufflevector(ef, gh, 0, 1, 4, 5));
@@ -62,7 +62,8 @@ void pack_panel(const From* from, int64_t row, int64_t column, int64_t columns, 
     if (columns == panel_width && row == 1) {
       int64_t p = 0;
       for (; p + 4 <= k; p += 4)
-        for (int j = 0; j < panel_width; j += 4) transpose_4x4(from + p + j * column, column, to + p * panel_width + j);
+        for (int j = 0; j < panel_width; j += 4)
+          transpose_4x4(from + p + j * column, column, to + p * panel_width + j, panel_width);
       from += p;
       to += p * panel_width;
       k -= p;
