@@ -15,6 +15,16 @@ bool sums_over_second(ConvPart part, bool transposed) { return (part == ConvPart
 
 bool is_depthwise(const Convolution& c) { return is_depthwise(c.w.sizes, c.groups); }
 
+Sizes taken_stride(const Convolution& c) {
+  Sizes out = c.stride;
+  const Operand& steps = c.transposed ? c.x : c.y;
+  for (size_t i = 0; i < out.size(); ++i) {
+    const SymInt reach = (c.w.sizes[2 + i] - 1) * c.dilation[i] + 1;
+    if (steps.sizes[2 + i] == SymInt(1)) out[i] = sym::min(out[i], sym::max(reach, 1));
+  }
+  return out;
+}
+
 Pack pack_of(const Gemm& gemm, BufferId to) {
   Pack pack{.from = gemm.b, .to = to};
   if (pack.from.strides[0] == SymInt(0)) pack.from.sizes[0] = 1;
@@ -27,7 +37,7 @@ Pack pack_of(const Convolution& c, BufferId to) {
           .to = to,
           .of_convolution = true,
           .part = c.part,
-          .stride = c.stride,
+          .stride = taken_stride(c),
           .padding = c.padding,
           .dilation = c.dilation,
           .transposed = c.transposed,

@@ -19,6 +19,9 @@ Sizes packed_sizes(const Pack& pack);
 Gemm with_packed(Gemm gemm, BufferId packed);
 Convolution with_packed(Convolution convolution, BufferId packed);
 
+/// Its stride, cut where no second step is taken: sums are laid out by it, and a step never taken may be of any size.
+Sizes taken_stride(const Convolution& convolution);
+
 /// One input and one output channel to every group.
 bool is_depthwise(const Convolution& convolution);
 

@@ -16,6 +16,7 @@ Gemm gemm(SymInt batch, SymInt k, SymInt n, SymInt batch_stride) {
 Convolution convolution(Sizes weights, int64_t groups, bool transposed = false) {
   Convolution c;
   c.w = {0, weights, Sizes(weights.size(), 1), 0};
+  c.x = c.y = {0, Sizes(weights.size(), 9), Sizes(weights.size(), 1), 0};
   c.stride = c.dilation = Sizes(weights.size() - 2, 1);
   c.padding = c.output_padding = Sizes(weights.size() - 2, 0);
   c.groups = groups;
@@ -44,6 +45,15 @@ TEST(Pack, WeightsAreSummedOverTheChannelsThatTheResultDoesNotHave) {
 TEST(Pack, DepthwiseWeightsHaveTheirChannelsSideBySide) {
   EXPECT_TRUE(is_depthwise(convolution({20, 1, 3, 3}, 20)));
   EXPECT_EQ(packed_sizes(pack_of(convolution({20, 1, 3, 3}, 20), 1)), (Sizes{1, 2, 9, 16}));
+}
+
+TEST(Pack, AStepThatIsNeverTakenDoesNotCount) {
+  Convolution c = convolution({16, 16, 3}, 1);
+  c.stride = {1000000};
+  EXPECT_EQ(taken_stride(c), Sizes{1000000});
+  c.y.sizes[2] = 1;
+  EXPECT_EQ(taken_stride(c), Sizes{3});
+  EXPECT_EQ(pack_of(c, 1).stride, Sizes{3});
 }
 
 TEST(Pack, AStepReadsItsEpilogue) {

@@ -1,0 +1,121 @@
+#include "kernels/gemm.h"
+#include "tenon/base/error.h"
+#include "tenon/loop/pack.h"
+#include "tenon/plan/library_matrix.h"
+
+namespace tenon::plan {
+namespace {
+
+using kernels::GemmPackParams;
+using kernels::GemmParams;
+using loop::Operand;
+
+/// The same product of the transposed sides.
+loop::Gemm transposed(loop::Gemm g) {
+  std::swap(g.a, g.b);
+  for (Operand* o : {&g.a, &g.b, &g.out, &g.epilogue.residual}) {
+    if (o->sizes.size() != 3) continue;  // no residual
+    std::swap(o->sizes[1], o->sizes[2]);
+    std::swap(o->strides[1], o->strides[2]);
+  }
+  return g;
+}
+
+/// Rows of the result that lie side by side are stored as they are computed; so are they read of a left side whose
+/// columns do, where the result has few columns.
+bool better_transposed(const loop::Gemm& g) {
+  if (g.packed || g.epilogue.has_bias) return false;
+  const SymInt one = 1, m = g.out.sizes[1], n = g.out.sizes[2];
+  if (n == one && m != one) return g.a.strides[1] == one;
+  return g.out.strides[2] != one && g.out.strides[1] == one && n != one && m != one;
+}
+
+LibraryCall pack_call(const Checks& checks, const Operand& from, DType to_dtype, LibraryArg to, SymInt batch) {
+  const SymInt k = from.sizes[1], n = from.sizes[2], panels = sym::ceil_div(n, kernels::gemm_panel);
+  LibraryCall call;
+  const DType dtype = checks.dtype(from);
+  if (dtype == to_dtype) call.function = text("gemm_pack", checks.suffix(from));
+  else {
+    require(to_dtype == DType::f32 && (dtype == DType::f16 || dtype == DType::bf16),
+            "dtypes that do not belong together: a right side of ", dtype, " cannot be packed as ", to_dtype);
+    call.function = dtype == DType::f16 ? "gemm_pack_f16" : "gemm_pack_bf16";
+  }
+  to.written = true;
+  call.args = {read(from), to};
+  Words<GemmPackParams> words;
+  words.add(batch, k, n, from.offset, from.strides, SymInt(0), panels * k * SymInt(kernels::gemm_panel));
+  call.params = std::move(words).take();
+  call.extent = batch * panels;
+  call.grain = sym::floor_div(1 << 13, k * SymInt(kernels::gemm_panel) + 1) + 1;
+  return call;
+}
+
+}  // namespace
+
+LibraryCalls calls_of(const loop::Program& program, const loop::Gemm& given) {
+  LibraryCalls out;
+  MatrixChecks checks(program, out);
+  checks.same(given.a.sizes[0], given.out.sizes[0], "the batch");
+  checks.same(given.b.sizes[0], given.out.sizes[0], "the batch");
+  checks.same(given.a.sizes[1], given.out.sizes[1], "the number of rows");
+  checks.same(given.b.sizes[2], given.out.sizes[2], "the number of columns");
+  checks.same(given.a.sizes[2], given.b.sizes[1], "the inner size");
+  const loop::Gemm g = better_transposed(given) ? transposed(given) : given;
+  const DType dtype = checks.dtype(g.out);
+  const std::string_view suffix = checks.suffix(g.out);
+  checks.operand(g.a, dtype, "the left matrix");
+  checks.operand(g.out, dtype, "the product");
+  const SymInt batch = g.out.sizes[0], m = g.out.sizes[1], n = g.out.sizes[2], k = g.a.sizes[2];
+  const SymInt panels = sym::ceil_div(n, kernels::gemm_panel), matrix = panels * k * SymInt(kernels::gemm_panel);
+
+  LibraryCall call;
+  LibraryArg right = read(g.b);
+  Sizes right_strides = g.b.strides;
+  SymInt right_offset = g.b.offset;
+  bool packed = true;
+  if (g.packed) {
+    checks.packed(g.b, dtype, g.b.strides[0] * (batch - 1) + matrix);
+  } else {
+    checks.operand(g.b, dtype, "the right matrix");
+    packed = !(m.is_int() && m.as_int() <= kernels::gemm_block_rows);
+    if (packed) {
+      const bool shared = g.b.strides[0] == SymInt(0);
+      right = temporary(out.temporaries.size(), false);
+      out.temporaries.push_back((shared ? SymInt(1) : batch) * matrix * SymInt(static_cast<int64_t>(item_size(dtype))));
+      out.calls.push_back(pack_call(checks, g.b, dtype, right, shared ? SymInt(1) : batch));
+      right_strides = {shared ? SymInt(0) : matrix, 0, 0};
+      right_offset = 0;
+    }
+  }
+  call.function = text(packed ? "gemm" : "gemm_unpacked", suffix);
+  call.args = {read(g.a), right, written(g.out)};
+  const SymInt flags = checks.epilogue(g.epilogue, n, g.out, call.args);
+  Words<GemmParams> words;
+  words.add(batch, m, n, k, flags);
+  words.real(g.alpha);
+  words.real(g.beta);
+  words.add(g.a.offset, g.a.strides, right_offset, right_strides, g.out.offset, g.out.strides);
+  words.add(g.epilogue, 3);
+  call.params = std::move(words).take();
+  const SymInt rows = kernels::gemm_block_rows, columns = kernels::gemm_block_columns;
+  call.extent = batch * sym::ceil_div(m, rows) * sym::ceil_div(n, columns);
+  call.grain = sym::floor_div(1 << 19, sym::min(m, rows) * sym::min(n, columns) * k + 1) + 1;
+  call.scratch = SymInt((packed ? kernels::gemm_scratch : kernels::gemm_unpacked_scratch) *
+                        static_cast<int64_t>(item_size(dtype)));
+  out.calls.push_back(std::move(call));
+  return out;
+}
+
+LibraryCalls calls_of(const loop::Program& program, const loop::Pack& p) {
+  if (p.of_convolution) return convolution_pack(program, p);
+  LibraryCalls out;
+  MatrixChecks checks(program, out);
+  const loop::Buffer& to = program.buffers[p.to];
+  checks.operand(p.from, checks.dtype(p.from), "the right matrix");
+  checks.holds(sym::ge(count(to.sizes), count(packed_sizes(p))),
+               text("sizes that do not belong together: ", packed_sizes(p), " are packed into ", to.sizes));
+  out.calls.push_back(pack_call(checks, p.from, to.dtype, {p.to, 0, true}, p.from.sizes[0]));
+  return out;
+}
+
+}  // namespace tenon::plan

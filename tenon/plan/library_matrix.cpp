@@ -1,0 +1,33 @@
+#include "tenon/plan/library_matrix.h"
+
+#include "kernels/gemm.h"
+
+namespace tenon::plan {
+
+void MatrixChecks::packed(const loop::Operand& o, DType dtype, SymInt elements) {
+  const loop::Buffer& b = buffer(o);
+  require(b.dtype == dtype, "dtypes that do not belong together: expected a packed operand of ", dtype, ", got ",
+          b.dtype);
+  holds(sym::le(o.offset + elements, count(b.sizes)),
+        text("sizes that do not belong together: ", elements, " packed elements are read from ", b.dtype, b.sizes));
+}
+
+SymInt MatrixChecks::epilogue(const loop::Epilogue& e, SymInt channels, const loop::Operand& result,
+                              std::vector<LibraryArg>& args) {
+  int64_t flags = e.relu ? kernels::epilogue_relu : 0;
+  if (e.has_bias) {
+    flags |= kernels::epilogue_bias;
+    same(e.bias, {channels}, "the bias");
+    operand(e.bias, dtype(result), "the bias");
+    args.push_back(read(e.bias));
+  }
+  if (e.has_residual) {
+    flags |= kernels::epilogue_residual;
+    same(e.residual, result.sizes, "the residual");
+    operand(e.residual, dtype(result), "the residual");
+    args.push_back(read(e.residual));
+  }
+  return flags;
+}
+
+}  // namespace tenon::plan
