@@ -95,7 +95,7 @@ LibraryCalls calls_of(const loop::Program& program, const loop::Gemm& given) {
   words.real(g.alpha);
   words.real(g.beta);
   words.add(g.a.offset, g.a.strides, right_offset, right_strides, g.out.offset, g.out.strides);
-  words.add(g.epilogue, 3);
+  words.add_epilogue(g.epilogue, 3);
   call.params = std::move(words).take();
   const SymInt rows = kernels::gemm_block_rows, columns = kernels::gemm_block_columns;
   call.extent = batch * sym::ceil_div(m, rows) * sym::ceil_div(n, columns);

@@ -10,18 +10,13 @@ namespace tenon::plan {
 template <class Params>
 class Words {
  public:
-  void add(SymInt value) { words_.push_back({value}); }
-  void add(const Sizes& values) {
-    for (SymInt value : values) add(value);
-  }
-  template <class First, class... Rest>
-  void add(const First& first, const Rest&... rest) {
-    add(first);
-    (add(rest), ...);
+  template <class... Values>
+  void add(const Values&... values) {
+    (put(values), ...);
   }
   void real(double value) { words_.push_back(loop::Param::real(value)); }
   /// Offset and step of a bias, offset and strides of a residual; zeros where there is none.
-  void add(const loop::Epilogue& e, size_t rank) {
+  void add_epilogue(const loop::Epilogue& e, size_t rank) {
     add(e.has_bias ? e.bias.offset : SymInt(0), e.has_bias ? e.bias.strides[0] : SymInt(0));
     add(e.has_residual ? e.residual.offset : SymInt(0), e.has_residual ? e.residual.strides : Sizes(rank, 0));
   }
@@ -31,6 +26,10 @@ class Words {
   }
 
  private:
+  void put(SymInt value) { words_.push_back({value}); }
+  void put(const Sizes& values) {
+    for (SymInt value : values) put(value);
+  }
   std::vector<loop::Param> words_;
 };
 

@@ -5,6 +5,9 @@
 
 namespace tenon::plan {
 
+LibraryCalls calls_of(const loop::Program& program, const loop::Gemm& anchor);
+LibraryCalls calls_of(const loop::Program& program, const loop::Convolution& anchor);
+LibraryCalls calls_of(const loop::Program& program, const loop::Pack& anchor);
 LibraryCalls calls_of(const loop::Program& program, const loop::Sort& anchor);
 LibraryCalls calls_of(const loop::Program& program, const loop::TopK& anchor);
 LibraryCalls calls_of(const loop::Program& program, const loop::Scan& anchor);
@@ -19,6 +22,7 @@ class Checks {
   void same(const loop::Operand& operand, const Sizes& sizes, std::string_view what);
   /// Its elements are of this dtype and lie within its buffer, whatever a program made of it.
   void operand(const loop::Operand& operand, DType dtype, std::string_view what);
+  const loop::Buffer& buffer(const loop::Operand& operand) const { return program_.buffers[operand.buffer]; }
   DType dtype(const loop::Operand& operand) const { return program_.buffers[operand.buffer].dtype; }
   /// "_f32", "_f64", "_i64": how names of the library's functions end for operands of this dtype.
   std::string_view suffix(const loop::Operand& operand) const;

@@ -1,0 +1,321 @@
+// Convolutions and their gradients as calls of the kernel library, against loops over every tap. Values are small
+// integers, so every order of summation gives the same number; a second run with other values compares the targets.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "run_library.h"
+#include "tenon/loop/pack.h"
+#include "tests/kernels/numbers.h"
+
+namespace tenon::plan {
+namespace {
+
+using loop::Convolution;
+using loop::ConvPart;
+using loop::Operand;
+using Int = int64_t;
+using List = std::vector<Int>;
+
+struct Case {
+  Int batch, in_channels, out_channels;
+  List in, kernel, stride, padding, dilation;
+  Int groups = 1;
+  bool transposed = false;
+  List output_padding = {};
+  bool channels_last = false, bias = false, residual = false, relu = false;
+};
+
+Sizes sizes(const List& list) {
+  Sizes out;
+  for (Int e : list) out.push_back(e);
+  return out;
+}
+Sizes with_places(Int first, Int second, const List& places) {
+  Sizes out = {first, second};
+  for (Int e : places) out.push_back(e);
+  return out;
+}
+List out_places(const Case& c) {
+  List out;
+  for (size_t i = 0; i < c.in.size(); ++i) {
+    const Int reach = c.dilation[i] * (c.kernel[i] - 1) + 1;
+    out.push_back(c.transposed ? (c.in[i] - 1) * c.stride[i] - 2 * c.padding[i] + reach +
+                                     (c.output_padding.empty() ? 0 : c.output_padding[i])
+                               : (c.in[i] + 2 * c.padding[i] - reach) / c.stride[i] + 1);
+  }
+  return out;
+}
+Int at(const Operand& o, const List& index) {
+  Int out = o.offset.as_int();
+  for (size_t i = 0; i < index.size(); ++i) out += index[i] * o.strides[i].as_int();
+  return out;
+}
+/// Channels last: a row-major [n, places..., c] seen as [n, c, places...].
+template <class T, class Value>
+Operand add_tensor(Buffers<T>& to, Int batch, Int channels, const List& places, bool channels_last, Value value) {
+  if (!channels_last) return to.add(with_places(batch, channels, places), value);
+  Sizes memory = {batch};
+  for (Int e : places) memory.push_back(e);
+  memory.push_back(channels);
+  Operand o = to.add(memory, value);
+  Operand out{o.buffer, {o.sizes.front(), o.sizes.back()}, {o.strides.front(), o.strides.back()}, 0};
+  for (size_t i = 0; i < places.size(); ++i) {
+    out.sizes.push_back(o.sizes[1 + i]);
+    out.strides.push_back(o.strides[1 + i]);
+  }
+  return out;
+}
+
+template <class T>
+struct Made {
+  Buffers<T> buffers;
+  Convolution step;
+  Operand out;
+
+  template <class Value>
+  Made(const Case& c, ConvPart part, Value value) {
+    step.part = part;
+    step.transposed = c.transposed;
+    step.groups = c.groups;
+    step.stride = sizes(c.stride), step.padding = sizes(c.padding), step.dilation = sizes(c.dilation);
+    step.output_padding = c.output_padding.empty() ? Sizes(c.in.size(), 0) : sizes(c.output_padding);
+    step.x = add_tensor(buffers, c.batch, c.in_channels, c.in, c.channels_last, value);
+    step.w = buffers.add(c.transposed ? with_places(c.in_channels, c.out_channels / c.groups, c.kernel)
+                                      : with_places(c.out_channels, c.in_channels / c.groups, c.kernel),
+                         value);
+    step.y = add_tensor(buffers, c.batch, c.out_channels, out_places(c), c.channels_last, value);
+    out = part == ConvPart::forward ? step.y : part == ConvPart::input_gradient ? step.x : step.w;
+    if (part == ConvPart::weight_gradient) return;
+    step.epilogue.relu = c.relu;
+    if (c.bias) {
+      step.epilogue.has_bias = true;
+      step.epilogue.bias = buffers.add({out.sizes[1]}, value);
+    }
+    if (c.residual) {
+      step.epilogue.has_residual = true;
+      List places;
+      for (size_t i = 2; i < out.sizes.size(); ++i) places.push_back(out.sizes[i].as_int());
+      step.epilogue.residual = add_tensor(buffers, c.batch, out.sizes[1].as_int(), places, c.channels_last, value);
+    }
+  }
+};
+
+/// f(index of x, of w, of y) for every product of the forward sum.
+template <class F>
+void for_each_term(const Case& c, const List& out, F&& f) {
+  const size_t rank = c.in.size();
+  const Int in_group = c.in_channels / c.groups, out_group = c.out_channels / c.groups;
+  const List& steps = c.transposed ? c.in : out;  // places that are `stride` apart
+  const List& reached = c.transposed ? out : c.in;
+  List s(rank), k(rank);
+  std::function<void(size_t)> taps, places;
+  for (Int n = 0; n < c.batch; ++n)
+    for (Int o = 0; o < c.out_channels; ++o)
+      for (Int i = 0; i < in_group; ++i) {
+        const Int g = o / out_group;
+        taps = [&](size_t d) {
+          if (d < rank) {
+            for (k[d] = 0; k[d] < c.kernel[d]; ++k[d]) taps(d + 1);
+            return;
+          }
+          List r(rank);
+          for (size_t e = 0; e < rank; ++e) {
+            r[e] = s[e] * c.stride[e] - c.padding[e] + k[e] * c.dilation[e];
+            if (r[e] < 0 || r[e] >= reached[e]) return;
+          }
+          List x = {n, g * in_group + i}, y = {n, o};
+          List w = c.transposed ? List{g * in_group + i, o % out_group} : List{o, i};
+          x.insert(x.end(), c.transposed ? s.begin() : r.begin(), c.transposed ? s.end() : r.end());
+          y.insert(y.end(), c.transposed ? r.begin() : s.begin(), c.transposed ? r.end() : s.end());
+          w.insert(w.end(), k.begin(), k.end());
+          f(x, w, y);
+        };
+        places = [&](size_t d) {
+          if (d == rank) return taps(0);
+          for (s[d] = 0; s[d] < steps[d]; ++s[d]) places(d + 1);
+        };
+        places(0);
+      }
+}
+
+template <class T>
+std::vector<T> expected(const Made<T>& m, const Case& c) {
+  const Convolution& s = m.step;
+  std::vector<T> out(m.buffers.values(m.out).size(), 0);
+  for_each_term(c, out_places(c), [&](const List& x, const List& w, const List& y) {
+    const T xv = m.buffers.values(s.x)[at(s.x, x)], wv = m.buffers.values(s.w)[at(s.w, w)],
+            yv = m.buffers.values(s.y)[at(s.y, y)];
+    switch (s.part) {
+      case ConvPart::forward: out[at(s.y, y)] += xv * wv; break;
+      case ConvPart::input_gradient: out[at(s.x, x)] += yv * wv; break;
+      case ConvPart::weight_gradient: out[at(s.w, w)] += xv * yv; break;
+    }
+  });
+  if (s.part == ConvPart::weight_gradient) return out;
+  List index(m.out.sizes.size(), 0);
+  for (size_t done = 0; done < out.size(); ++done) {
+    T& v = out[at(m.out, index)];
+    if (s.epilogue.has_bias) v += m.buffers.values(s.epilogue.bias)[static_cast<size_t>(index[1])];
+    if (s.epilogue.has_residual) v += m.buffers.values(s.epilogue.residual)[at(s.epilogue.residual, index)];
+    if (s.epilogue.relu && v < 0) v = 0;
+    for (size_t d = index.size(); d-- > 0;) {
+      if (++index[d] < m.out.sizes[d].as_int()) break;
+      index[d] = 0;
+    }
+  }
+  return out;
+}
+
+template <class T>
+void check_part(const Case& c, ConvPart part) {
+  SCOPED_TRACE(testing::Message() << "part " << int(part) << (c.transposed ? " transposed" : "") << " channels "
+                                  << c.in_channels << " to " << c.out_channels << " groups " << c.groups);
+  kernels::Numbers numbers(7);
+  Made<T> exact(c, part, [&] { return numbers.below(9) - 4; });
+  const std::vector<T> wanted = expected(exact, c);
+  Made<T> any(c, part, [&] { return numbers.unit(); });
+  std::vector<loop::Step> packed, any_packed;
+  if (part != ConvPart::weight_gradient)
+    for (auto* m : {&exact, &any}) {
+      loop::Pack pack = loop::pack_of(m->step, 0);
+      pack.to = m->buffers.add(loop::packed_sizes(pack), [] { return 1e30; }).buffer;
+      (m == &exact ? packed : any_packed) = std::vector<loop::Step>{pack, loop::with_packed(m->step, pack.to)};
+    }
+  std::vector<T> first;
+  for (tenon_target target : kernels::targets()) {
+    EXPECT_EQ(exact.buffers.run({exact.step}, exact.out.buffer, target, 1), wanted) << "target " << target;
+    const std::vector<T> got = any.buffers.run({any.step}, any.out.buffer, target, 3);
+    if (first.empty()) first = got;
+    EXPECT_EQ(got, first) << "target " << target;
+    if (packed.empty()) continue;
+    EXPECT_EQ(exact.buffers.run(packed, exact.out.buffer, target, 1000), wanted) << "packed, target " << target;
+    EXPECT_EQ(any.buffers.run(any_packed, any.out.buffer, target, 1), first) << "packed, target " << target;
+  }
+}
+void check(Case c) {
+  for (bool channels_last : {false, true}) {
+    c.channels_last = channels_last;
+    for (ConvPart part : {ConvPart::forward, ConvPart::input_gradient, ConvPart::weight_gradient}) {
+      check_part<float>(c, part);
+      check_part<double>(c, part);
+    }
+  }
+}
+
+TEST(LibraryConvolution, AKernelOfThreeByThreeWithPadding) { check({2, 5, 7, {6, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}}); }
+
+TEST(LibraryConvolution, OnlyTheChannelsAreSummed) {
+  check({2, 20, 33, {5, 5}, {1, 1}, {1, 1}, {0, 0}, {1, 1}});
+  check({1, 4, 3, {5, 6}, {1, 1}, {2, 2}, {0, 0}, {1, 1}});
+}
+
+TEST(LibraryConvolution, StridesDilationsAndPaddingOfAllKinds) {
+  check({1, 3, 17, {11, 8}, {3, 2}, {2, 3}, {1, 0}, {1, 2}});
+  check({1, 3, 2, {9, 9}, {2, 3}, {3, 2}, {2, 4}, {2, 3}});
+  check({1, 2, 3, {7, 7}, {2, 2}, {3, 3}, {0, 0}, {1, 1}});
+  check({1, 2, 2, {10}, {3}, {2}, {5}, {4}});
+}
+
+TEST(LibraryConvolution, OneAndThreeDimensions) {
+  check({2, 4, 6, {13}, {5}, {2}, {2}, {1}});
+  check({1, 3, 4, {4, 5, 6}, {2, 3, 3}, {1, 2, 1}, {1, 1, 0}, {1, 1, 2}});
+}
+
+TEST(LibraryConvolution, GroupsAreConvolutionsOfTheirOwn) {
+  check({2, 6, 9, {5, 5}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 3});
+  check({1, 4, 40, {5, 5}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 2});
+}
+
+TEST(LibraryConvolution, EveryChannelByItself) {
+  check({2, 19, 19, {7, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 19});
+  check({1, 32, 32, {9, 9}, {3, 5}, {2, 2}, {1, 2}, {1, 1}, 32});
+  check({1, 16, 16, {9}, {3}, {1}, {2}, {2}, 16});
+  check({1, 4, 8, {6, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 4});
+}
+
+TEST(LibraryConvolution, TransposedOnesSpreadTheirInput) {
+  check({2, 5, 6, {4, 5}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 1, true, {1, 1}});
+  check({1, 4, 6, {5}, {3}, {3}, {0}, {2}, 2, true});
+  check({1, 18, 18, {4, 4}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 18, true, {1, 0}});
+}
+
+TEST(LibraryConvolution, ManyPointsChannelsAndTerms) {
+  check_part<float>({1, 90, 200, {7, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}}, ConvPart::forward);
+  Case c{1, 90, 70, {7, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}};
+  c.channels_last = true;
+  check_part<float>(c, ConvPart::forward);
+  check_part<float>(c, ConvPart::input_gradient);
+  check_part<float>({3, 20, 10, {17, 16}, {3, 3}, {1, 1}, {1, 1}, {1, 1}}, ConvPart::weight_gradient);
+  check_part<float>({1, 800, 20, {2, 2}, {1, 1}, {1, 1}, {0, 0}, {1, 1}}, ConvPart::forward);
+}
+
+TEST(LibraryConvolution, AStepThatIsNeverTakenMayBeOfAnySize) {
+  check({1, 2, 3, {4, 4}, {3, 3}, {1000000000, 1}, {0, 1}, {1, 1}});
+}
+
+TEST(LibraryConvolution, TheEpilogueAddsBiasAndResidualAndCutsBelowZero) {
+  for (Int groups : {1, 18})
+    for (bool relu : {false, true}) {
+      Case c{2, 18, 18, {5, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, groups};
+      c.bias = true, c.residual = true, c.relu = relu;
+      check(c);
+    }
+  Case c{1, 90, 20, {5, 5}, {3, 3}, {1, 1}, {1, 1}, {1, 1}};  // several chunks of terms
+  c.bias = true, c.residual = true, c.relu = true;
+  check(c);
+}
+
+TEST(LibraryConvolution, NoImagesGiveNothingAndNoGradient) { check({0, 3, 4, {5, 5}, {3, 3}, {1, 1}, {1, 1}, {1, 1}}); }
+
+TEST(LibraryConvolution, SizesMayBeSymbols) {
+  const SymInt n = SymInt::symbol("s0"), h = SymInt::symbol("s1");
+  Case c{2, 5, 6, {7, 7}, {3, 3}, {2, 2}, {1, 1}, {1, 1}};
+  for (ConvPart part : {ConvPart::forward, ConvPart::input_gradient, ConvPart::weight_gradient}) {
+    kernels::Numbers numbers(3);
+    Made<float> m(c, part, [&] { return numbers.below(9) - 4; });
+    const std::vector<float> wanted = expected(m, c);
+    auto sized = [&](Operand& o, SymInt places) {
+      o.sizes = {n, o.sizes[1], places, places};
+      o.strides = {o.sizes[1] * places * places, places * places, places, 1};
+      loop::Buffer& b = m.buffers.program.buffers[o.buffer];
+      b.sizes = o.sizes, b.strides = o.strides;
+    };
+    sized(m.step.x, h);
+    sized(m.step.y, sym::floor_div(h - 1, 2) + 1);
+    for (tenon_target target : kernels::targets())
+      EXPECT_EQ(m.buffers.run({m.step}, m.out.buffer, target, 1, {{n, 2}, {h, 7}}), wanted);
+  }
+}
+
+void expect_error(const Convolution& step, const Buffers<float>& buffers, const char* message) {
+  try {
+    library_calls(buffers.program, step);
+    FAIL() << "expected: " << message;
+  } catch (const Error& e) { EXPECT_NE(std::string(e.what()).find(message), std::string::npos) << e.what(); }
+}
+
+TEST(LibraryConvolution, SizesThatDoNotBelongTogetherAreRefused) {
+  Case c{1, 4, 6, {5, 5}, {3, 3}, {1, 1}, {1, 1}, {1, 1}};
+  Made<float> m(c, ConvPart::forward, [] { return 0; });
+  Convolution step = m.step;
+  step.padding = {0, 0};
+  expect_error(step, m.buffers, "a convolution gives 3 places where 5 are expected");
+  step = m.step;
+  step.groups = 0;
+  expect_error(step, m.buffers, "at least one group");
+  step = m.step;
+  step.w.sizes[1] = 3;
+  expect_error(step, m.buffers, "the number of channels times groups is 4 and 3");
+  step = m.step;
+  step.y.offset = 1;
+  expect_error(step, m.buffers, "the output [1, 6, 5, 5] is read from f32[1, 6, 5, 5]");
+  step = m.step;
+  step.stride = {0, 1};
+  expect_error(step, m.buffers, "stride is at least 1");
+  step = loop::with_packed(m.step, m.step.x.buffer);
+  expect_error(step, m.buffers, "packed elements are read from");
+}
+
+}  // namespace
+}  // namespace tenon::plan
