@@ -5,8 +5,6 @@
 
 #include "tenon/base/error.h"
 #include "tenon/templates/attention.h"
-#include "tenon/templates/convolution.h"
-#include "tenon/templates/gemm.h"
 
 namespace tenon::interp {
 namespace {
@@ -79,103 +77,9 @@ struct Runner {
   void operator()(const loop::Call&) const { unreachable(); }
   void operator()(const loop::Bind&) const { unreachable(); }
   void operator()(const loop::Check&) const { unreachable(); }
-  void operator()(const loop::Pack&) const { fail_packed(); }
-  [[noreturn]] static void fail_packed() { fail("packed operands and epilogues are for compiled programs alone"); }
-  static void plain(bool packed, const loop::Epilogue& e) {
-    if (packed || e.has_bias || e.has_residual || e.relu) fail_packed();
-  }
-
-  void operator()(const loop::Gemm& g) const {
-    plain(g.packed, g.epilogue);
-    same(g.a.sizes[0], g.out.sizes[0], "the batch");
-    same(g.b.sizes[0], g.out.sizes[0], "the batch");
-    same(g.a.sizes[1], g.out.sizes[1], "the number of rows");
-    same(g.b.sizes[2], g.out.sizes[2], "the number of columns");
-    same(g.a.sizes[2], g.b.sizes[1], "the inner size");
-    with(g.out, [&](auto type) {
-      using T = decltype(type);
-      templates::GemmArgs<T> a;
-      a.batch = g.out.sizes[0].as_int();
-      a.m = g.out.sizes[1].as_int();
-      a.n = g.out.sizes[2].as_int();
-      a.k = g.a.sizes[2].as_int();
-      auto strides = [](const Operand& o, int64_t& batch, int64_t& row, int64_t& col) {
-        batch = o.strides[0].as_int();
-        row = o.strides[1].as_int();
-        col = o.strides[2].as_int();
-      };
-      a.a = data<T>(g.a, "the left matrix");
-      a.b = data<T>(g.b, "the right matrix");
-      a.c = data<T>(g.out, "the product");
-      strides(g.a, a.a_batch, a.a_row, a.a_col);
-      strides(g.b, a.b_batch, a.b_row, a.b_col);
-      strides(g.out, a.c_batch, a.c_row, a.c_col);
-      a.alpha = static_cast<T>(g.alpha);
-      a.beta = static_cast<T>(g.beta);
-      templates::gemm(a);
-    });
-  }
-
-  template <class T>
-  templates::Volume<T> volume(const Operand& o, std::string_view what) const {
-    templates::Volume<T> v;
-    v.data = data<std::remove_const_t<T>>(o, what);
-    size_t spatial = o.sizes.size() - 2;
-    v.stride[0] = o.strides[0].as_int();
-    v.stride[1] = o.strides[1].as_int();
-    for (size_t i = 0; i < spatial; ++i) v.stride[2 + 3 - spatial + i] = o.strides[2 + i].as_int();
-    return v;
-  }
-
-  void operator()(const loop::Convolution& c) const {
-    plain(c.packed, c.epilogue);
-    require(c.groups.as_int() > 0, "a convolution needs at least one group, got ", c.groups);
-    same(c.x.sizes[0], c.y.sizes[0], "the batch of a convolution");
-    same((c.transposed ? c.y : c.x).sizes[1], c.w.sizes[1] * c.groups, "the number of channels times groups");
-    same((c.transposed ? c.x : c.y).sizes[1], c.w.sizes[0], "the number of channels");
-    templates::ConvShape s;
-    size_t spatial = c.stride.size(), first = 3 - spatial;
-    s.batch = c.x.sizes[0].as_int();
-    s.in_channels = c.x.sizes[1].as_int();
-    s.out_channels = c.y.sizes[1].as_int();
-    s.groups = c.groups.as_int();
-    s.transposed = c.transposed;
-    for (size_t i = 0; i < spatial; ++i) {
-      s.in[first + i] = c.x.sizes[2 + i].as_int();
-      s.out[first + i] = c.y.sizes[2 + i].as_int();
-      s.kernel[first + i] = c.w.sizes[2 + i].as_int();
-      s.stride[first + i] = c.stride[i].as_int();
-      s.padding[first + i] = c.padding[i].as_int();
-      s.dilation[first + i] = c.dilation[i].as_int();
-    }
-    // The kernels trust the output's size: it is the one that the rest gives, up to what output_padding may add.
-    templates::ConvShape computed = s;
-    int64_t extra[3] = {0, 0, 0};
-    for (size_t i = 0; i < c.output_padding.size(); ++i) extra[first + i] = c.output_padding[i].as_int();
-    computed.set_out(extra);
-    for (size_t i = 0; i < 3; ++i)
-      require(computed.out[i] == s.out[i], "sizes that do not belong together: a convolution gives ", computed.out[i],
-              " places where ", s.out[i], " are expected");
-    for (size_t i = 0; i < 3; ++i) {  // a step that is never taken may be of any size
-      if (s.kernel[i] == 1) s.dilation[i] = 1;
-      if ((s.transposed ? s.in : s.out)[i] == 1) s.stride[i] = 1;
-    }
-    with_float(c.y, [&](auto type) {
-      using T = decltype(type);
-      auto x = volume<T>(c.x, "the input"), w = volume<T>(c.w, "the weight"), y = volume<T>(c.y, "the output");
-      auto read = [](const templates::Volume<T>& v) {
-        templates::Volume<const T> same;
-        same.data = v.data;
-        std::copy(std::begin(v.stride), std::end(v.stride), std::begin(same.stride));
-        return same;
-      };
-      switch (c.part) {
-        case loop::ConvPart::forward: templates::convolution<T>(s, read(x), read(w), nullptr, y); return;
-        case loop::ConvPart::input_gradient: templates::convolution_input_gradient<T>(s, read(y), read(w), x); return;
-        case loop::ConvPart::weight_gradient: templates::convolution_weight_gradient<T>(s, read(x), read(y), w); return;
-      }
-    });
-  }
+  void operator()(const loop::Pack&) const { unreachable(); }
+  void operator()(const loop::Gemm&) const { unreachable(); }
+  void operator()(const loop::Convolution&) const { unreachable(); }
 
   template <class T>
   templates::Heads<T> heads(const Operand& o, std::string_view what) const {
@@ -277,22 +181,9 @@ struct Resolver {
   void operator()(loop::Call&) const { unreachable(); }
   void operator()(loop::Bind&) const { unreachable(); }
   void operator()(loop::Check&) const { unreachable(); }
-  void epilogue(loop::Epilogue& e) const { all(e.bias, e.residual); }
-  void operator()(loop::Gemm& g) const {
-    all(g.a, g.b, g.out);
-    epilogue(g.epilogue);
-  }
-  void operator()(loop::Pack& p) const {
-    operand(p.from);
-    for (Sizes* s : {&p.stride, &p.padding, &p.dilation}) list(*s);
-    number(p.groups);
-  }
-  void operator()(loop::Convolution& c) const {
-    all(c.x, c.w, c.y);
-    epilogue(c.epilogue);
-    for (Sizes* s : {&c.stride, &c.padding, &c.dilation, &c.output_padding}) list(*s);
-    number(c.groups);
-  }
+  void operator()(loop::Gemm&) const { unreachable(); }
+  void operator()(loop::Convolution&) const { unreachable(); }
+  void operator()(loop::Pack&) const { unreachable(); }
   void operator()(loop::Attention& a) const { all(a.q, a.k, a.v, a.out, a.logsumexp, a.mask); }
   void operator()(loop::AttentionGradient& a) const {
     all(a.grad, a.q, a.k, a.v, a.out, a.logsumexp, a.grad_q, a.grad_k, a.grad_v, a.mask);

@@ -11,9 +11,7 @@ LibraryCalls library_calls(const loop::Program& program, const loop::Step& ancho
         else if constexpr (std::is_same_v<Step, loop::Stage> || std::is_same_v<Step, loop::Call> ||
                            std::is_same_v<Step, loop::Bind> || std::is_same_v<Step, loop::Check>)
           unreachable();
-        else
-          fail_unsupported(
-              "matrix products, convolutions and attention cannot be compiled yet; run the .pt2 file instead");
+        else fail_unsupported("attention cannot be compiled yet; run the .pt2 file instead");
       },
       anchor);
 }
