@@ -229,6 +229,23 @@ std::shared_ptr<const Executable> Executables::for_inputs(const std::vector<Call
   return slot;
 }
 
+Compilable prepare_to_compile(Walk& walk) {
+  const ExportedProgram& program = walk.program();
+  Compilable out;
+  try {
+    if (auto samples = program.samples ? program.samples() : std::nullopt) out.samples = std::move(samples->leaves);
+  } catch (const Error& e) { out.warning = text("the sample inputs are left out: ", e.what()); }
+  if (out.samples && !sharings_of(program, *out.samples).empty() &&
+      !Walk(program, {.inputs = *out.samples}).functional().convention.sharing.empty()) {
+    out.samples.reset();
+    out.warning = "the sample inputs are left out: they share memory that the program writes, and a compiled program "
+                  "takes arguments with memory of their own";
+  }
+  out.executable = walk.executable();
+  out.state = state_of(program);
+  return out;
+}
+
 RunResult run_functional(const FunctionalProgram& functional, const ExportedProgram& program,
                          const std::vector<CallArg>& inputs, const RunProgramOptions& options) {
   return run_once(prepare(functional), program, inputs, options);

@@ -82,6 +82,16 @@ class Executables {
   std::map<std::string, std::shared_ptr<const Executable>> by_pattern_;
 };
 
+/// What compiling a program needs. Arguments of a compiled program have memory of their own: samples that share memory
+/// which the program writes are left out, as are those that cannot be read; `warning` says so.
+struct Compilable {
+  std::shared_ptr<const Executable> executable;
+  std::unique_ptr<State> state;
+  std::optional<std::vector<CallArg>> samples;
+  std::string warning;
+};
+Compilable prepare_to_compile(Walk& walk);
+
 struct RunProgramOptions {
   uint64_t seed = 0;             // of random operators
   bool absent_are_ones = false;  // tensors that are none: cotangents whose size only the run tells

@@ -23,22 +23,16 @@ int compile_file(const CompileRequest& request) {
     artifact::CompileOptions options;
     options.targets = request.targets;
     options.updatable = request.updatable;
-    if (request.samples) {
-      try {
-        if (auto samples = program.samples ? program.samples() : std::nullopt)
-          options.samples = std::move(samples->leaves);
-      } catch (const Error& e) {
-        complain(text(request.file, ": warning: the sample inputs are left out: ", e.what()));
-      }
-    }
-    std::shared_ptr<const Executable> executable = walk.executable();
-    std::unique_ptr<State> state = state_of(program);
+    Compilable made = prepare_to_compile(walk);
+    if (request.samples) options.samples = std::move(made.samples);
+    if (request.samples && !made.warning.empty()) complain(text(request.file, ": warning: ", made.warning));
     if (!request.source.empty()) {
       std::string library = request.out.empty() ? "model.so" : std::filesystem::path(request.out).filename().string();
-      artifact::emit_source(*executable, *state, request.source, {options, library});
+      artifact::emit_source(*made.executable, *made.state, request.source, {options, library});
     }
-    if (!request.out.empty() && request.with_c) artifact::compile_with_c(*executable, *state, request.out, options);
-    else if (!request.out.empty()) artifact::compile_program(*executable, *state, request.out, options);
+    if (!request.out.empty() && request.with_c)
+      artifact::compile_with_c(*made.executable, *made.state, request.out, options);
+    else if (!request.out.empty()) artifact::compile_program(*made.executable, *made.state, request.out, options);
     if (request.verbose) report_passes(walk.passes());
   });
   return ok;
