@@ -38,11 +38,18 @@ struct Measured {
   std::vector<double> runs_ms;
   std::vector<KernelTime> kernels;
   Roofline machine;
+  int64_t peak_bytes = 0;  // of the process, weights that were paged in included
   double at(double share) const {
     size_t i = static_cast<size_t>(share * static_cast<double>(runs_ms.size() - 1) + 0.5);
     return runs_ms[i];
   }
 };
+
+int64_t peak_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss * int64_t{1024};
+}
 
 /// Runs until the time is over, at least five times.
 std::vector<double> repeat(const std::function<void()>& run, double seconds) {
@@ -96,6 +103,7 @@ Measured measure_compiled(const BenchRequest& request) {
   out.load_ms = milliseconds(begin, Clock::now());
   for (int i = 0; i < 2; ++i) run();
   out.runs_ms = repeat(run, request.seconds);
+  out.peak_bytes = peak_bytes();
   out.machine = measure_roofline(request.threads);
   add_kernels(out, session, run);
   return out;
@@ -125,13 +133,8 @@ Measured measure_interpreted(const BenchRequest& request) {
   out.load_ms = milliseconds(begin, Clock::now());
   for (int i = 0; i < 2; ++i) run();
   out.runs_ms = repeat(run, request.seconds);
+  out.peak_bytes = peak_bytes();
   return out;
-}
-
-int64_t peak_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_maxrss * int64_t{1024};
 }
 
 std::string json_of(const Measured& m) {
@@ -143,7 +146,7 @@ std::string json_of(const Measured& m) {
   out.field("runs", static_cast<int64_t>(m.runs_ms.size()));
   out.field("runs_per_second", 1e3 / m.at(0.5));
   out.field("load_ms", m.load_ms);
-  out.field("peak_bytes", peak_bytes());
+  out.field("peak_bytes", m.peak_bytes);
   out.key("kernels");
   out.begin_array();
   for (const KernelTime& k : m.kernels) {
@@ -171,7 +174,7 @@ std::string text_of(const Measured& m) {
   std::string out = line("%zu runs: min %.3f ms, median %.3f ms, p99 %.3f ms, %.1f runs per second\n", m.runs_ms.size(),
                          m.runs_ms.front(), m.at(0.5), m.at(0.99), 1e3 / m.at(0.5));
   out += line("from the file to the first result %.3f ms, peak memory %.1f MB\n", m.load_ms,
-              static_cast<double>(peak_bytes()) / 1e6);
+              static_cast<double>(m.peak_bytes) / 1e6);
   if (m.kernels.empty()) return out;
   out += line("this machine: %.1f GFLOP/s, %.1f GB/s\n", m.machine.flops / 1e9, m.machine.bytes / 1e9);
   out += "      ms  calls  GFLOP/s     GB/s  of roofline\n";
