@@ -16,13 +16,7 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 
 // Twelve accumulators of one register each hide the latency of multiply-add. The clones are what the machine has.
 constexpr int accumulators = 12, lanes = 16;
-#ifdef __clang__
-#pragma clang fp contract(fast)
-#else
-__attribute__((optimize("fp-contract=fast")))
-#endif
-__attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"))) float
-multiply_adds(int64_t rounds) {
+__attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"))) float multiply_adds(int64_t rounds) {
   typedef float Vector __attribute__((vector_size(4 * lanes)));
   Vector sums[accumulators], factor;
   volatile float start = 0.999f;  // unknown to the compiler, or it would find that the sums are equal
