@@ -124,23 +124,54 @@ std::optional<std::vector<CallArg>> CompiledProgram::samples() const {
   return out;
 }
 
-CompiledSession::CompiledSession(std::shared_ptr<const CompiledProgram> program, uint64_t seed)
+CompiledState::CompiledState(std::shared_ptr<const CompiledProgram> program, uint64_t seed)
     : program_(std::move(program)) {
   check(tenon_state_create(program_->handle(), &state_));
-  tenon_status status = tenon_session_create(program_->handle(), &session_);
-  if (status != TENON_OK) tenon_state_destroy(state_);
-  check(status);
   for (size_t i = 0; i < tenon_program_state_count(program_->handle()); ++i) {
     tenon_state_info info;
     check(tenon_program_state_info(program_->handle(), i, &info));
     if (info.kind == TENON_STATE_RANDOM) check(tenon_state_seed(state_, seed));
   }
 }
+CompiledState::~CompiledState() { tenon_state_destroy(state_); }
 
-CompiledSession::~CompiledSession() {
-  tenon_session_destroy(session_);
-  tenon_state_destroy(state_);
+std::vector<std::string> CompiledState::names() const {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < tenon_program_state_count(program_->handle()); ++i) {
+    tenon_state_info info;
+    check(tenon_program_state_info(program_->handle(), i, &info));
+    if (!info.frozen && info.kind != TENON_STATE_RANDOM) out.emplace_back(info.name);
+  }
+  return out;
 }
+
+Tensor CompiledState::get(const std::string& name) const {
+  for (size_t i = 0; i < tenon_program_state_count(program_->handle()); ++i) {
+    tenon_state_info info;
+    check(tenon_program_state_info(program_->handle(), i, &info));
+    if (name != info.name || info.frozen) continue;
+    Sizes sizes;
+    for (int32_t d = 0; d < info.rank; ++d) sizes.push_back(info.sizes[d]);
+    Tensor out = Tensor::empty(dtype_of_code(info.dtype), sizes);
+    tenon_tensor t = as_runtime(out);
+    check(tenon_state_get(state_, info.name, &t));
+    return out;
+  }
+  tenon_tensor none{};
+  check(tenon_state_get(state_, name.c_str(), &none));  // which says why
+  unreachable();
+}
+
+void CompiledState::set(const std::string& name, const Tensor& value) {
+  Tensor dense = contiguous_copy(value);
+  tenon_tensor t = as_runtime(dense);
+  check(tenon_state_set(state_, name.c_str(), &t));
+}
+
+CompiledSession::CompiledSession(std::shared_ptr<const CompiledProgram> program) : program_(std::move(program)) {
+  check(tenon_session_create(program_->handle(), &session_));
+}
+CompiledSession::~CompiledSession() { tenon_session_destroy(session_); }
 
 size_t CompiledSession::memory() const { return tenon_session_memory(session_); }
 
@@ -150,21 +181,6 @@ void CompiledSession::observe(std::vector<StepTime>* times) {
         {name, kind == TENON_STEP_KERNEL || kind == TENON_STEP_CALL, nanoseconds, flops, bytes});
   };
   tenon_session_observe(session_, times ? +add : nullptr, times);
-}
-
-Tensor CompiledSession::state(const std::string& name) const {
-  for (size_t i = 0; i < tenon_program_state_count(program_->handle()); ++i) {
-    tenon_state_info info;
-    check(tenon_program_state_info(program_->handle(), i, &info));
-    if (name != info.name) continue;
-    Sizes sizes;
-    for (int32_t d = 0; d < info.rank; ++d) sizes.push_back(info.sizes[d]);
-    Tensor out = Tensor::empty(dtype_of_code(info.dtype), sizes);
-    tenon_tensor t = as_runtime(out);
-    check(tenon_state_get(state_, info.name, &t));
-    return out;
-  }
-  fail("the compiled program has no state called ", quoted(name));
 }
 
 /// The caller's arguments as the runtime takes them.
@@ -215,7 +231,7 @@ CompiledSession::Call CompiledSession::bind(const std::vector<CallArg>& inputs) 
   return call;
 }
 
-std::function<void()> CompiledSession::repeated(const std::vector<CallArg>& inputs) {
+std::function<void()> CompiledSession::repeated(CompiledState& state, const std::vector<CallArg>& inputs) {
   auto call = std::make_shared<Call>(bind(inputs));
   tenon_session_set_output_allocator(session_, nullptr, nullptr);
   std::shared_ptr<std::vector<tenon_tensor>> out(new std::vector<tenon_tensor>(program_->signature().results.size()),
@@ -229,14 +245,14 @@ std::function<void()> CompiledSession::repeated(const std::vector<CallArg>& inpu
     check(tenon_program_output_info(program_->handle(), i, &info));
     deferred.push_back(info.deferred != 0);
   }
-  return [this, call, out, deferred] {
+  return [this, call, out, deferred, of = state.handle()] {
     for (size_t i = 0; i < out->size(); ++i)
       if (deferred[i]) tenon_output_release(&(*out)[i]);
-    check(tenon_session_run(session_, state_, call->in.data(), call->in.size(), out->data(), out->size()));
+    check(tenon_session_run(session_, of, call->in.data(), call->in.size(), out->data(), out->size()));
   };
 }
 
-RunResult CompiledSession::run(const std::vector<CallArg>& inputs) {
+RunResult CompiledSession::run(CompiledState& state, const std::vector<CallArg>& inputs) {
   const CallSignature& s = program_->signature();
   Call call = bind(inputs);
   std::vector<std::shared_ptr<Storage>> made(s.results.size());
@@ -249,7 +265,7 @@ RunResult CompiledSession::run(const std::vector<CallArg>& inputs) {
       },
       &made);
   std::vector<tenon_tensor> out(s.results.size());
-  check(tenon_session_run(session_, state_, call.in.data(), call.in.size(), out.data(), out.size()));
+  check(tenon_session_run(session_, state.handle(), call.in.data(), call.in.size(), out.data(), out.size()));
   for (auto& [i, callers] : call.write_back) copy_elements(call.held[i], callers);
 
   RunResult result;
@@ -263,7 +279,7 @@ RunResult CompiledSession::run(const std::vector<CallArg>& inputs) {
       }
       case Update::Kind::parameter:
       case Update::Kind::buffer: {
-        Tensor t = state(u.state);
+        Tensor t = state.get(u.state);
         for (const std::string& name : u.names)
           (u.kind == Update::Kind::parameter ? result.parameters : result.buffers).emplace_back(name, t);
         break;

@@ -51,17 +51,34 @@ struct StepTime {
   double flops = 0, bytes = 0;
 };
 
-/// State and memory to run one compiled program; for one thread at a time.
+/// What a compiled program keeps between runs; many runs read it at once, or one writes it.
+class CompiledState {
+ public:
+  explicit CompiledState(std::shared_ptr<const CompiledProgram> program, uint64_t seed = 0);
+  ~CompiledState();
+  CompiledState(const CompiledState&) = delete;
+
+  std::vector<std::string> names() const;  // those that can be read and set
+  Tensor get(const std::string& name) const;
+  void set(const std::string& name, const Tensor& value);
+  tenon_state* handle() const { return state_; }
+
+ private:
+  std::shared_ptr<const CompiledProgram> program_;
+  tenon_state* state_ = nullptr;
+};
+
+/// Memory to run one compiled program; for one thread at a time.
 class CompiledSession {
  public:
-  explicit CompiledSession(std::shared_ptr<const CompiledProgram> program, uint64_t seed = 0);
+  explicit CompiledSession(std::shared_ptr<const CompiledProgram> program);
   ~CompiledSession();
   CompiledSession(const CompiledSession&) = delete;
 
   /// As Session::run: `inputs` are the flattened arguments; arguments that the program updates are written in place.
-  RunResult run(const std::vector<CallArg>& inputs);
+  RunResult run(CompiledState& state, const std::vector<CallArg>& inputs);
   /// The same call made again and again, for measuring: on the same memory, results written over the former.
-  std::function<void()> repeated(const std::vector<CallArg>& inputs);
+  std::function<void()> repeated(CompiledState& state, const std::vector<CallArg>& inputs);
   /// Each step's time of a run from now on is added to `times`; null ends it.
   void observe(std::vector<StepTime>* times);
   size_t memory() const;  // bytes that the session holds
@@ -69,9 +86,7 @@ class CompiledSession {
  private:
   struct Call;
   Call bind(const std::vector<CallArg>& inputs) const;
-  Tensor state(const std::string& name) const;
   std::shared_ptr<const CompiledProgram> program_;
-  tenon_state* state_ = nullptr;
   tenon_session* session_ = nullptr;
 };
 

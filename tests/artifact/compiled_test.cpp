@@ -42,6 +42,7 @@ TEST(CompiledProgram, keeps_the_sample_inputs) {
 TEST(CompiledProgram, serves_every_size_in_its_range) {
   auto program = CompiledProgram::open(compiled("a_mlp_dynamic"), {});
   ExportedProgram exported = open_program(data("a_mlp_dynamic"));
+  CompiledState state(program);
   CompiledSession session(program);
   Sizes sizes = (*program->samples())[0].as<Tensor>().sizes();
   for (int64_t batch : {1, 2, 3, 7, 16}) {
@@ -49,7 +50,7 @@ TEST(CompiledProgram, serves_every_size_in_its_range) {
     changed[0] = batch;
     Tensor x = Tensor::empty(DType::f32, changed);
     for (int64_t i = 0; i < x.numel().as_int(); ++i) x.mutable_data<float>()[i] = static_cast<float>(i % 11) - 5;
-    Tensor got = session.run({x}).outputs[0].as<Tensor>();
+    Tensor got = session.run(state, {x}).outputs[0].as<Tensor>();
     Tensor want = run_program(exported, {x}).outputs[0].as<Tensor>();
     ASSERT_EQ(got.sizes(), want.sizes());
     for (int64_t i = 0; i < got.numel().as_int(); ++i)
@@ -60,6 +61,7 @@ TEST(CompiledProgram, serves_every_size_in_its_range) {
 TEST(CompiledProgram, refuses_wrong_arguments_with_the_interpreters_sentences) {
   auto program = CompiledProgram::open(compiled("a_mlp_dynamic"), {});
   ExportedProgram exported = open_program(data("a_mlp_dynamic"));
+  CompiledState state(program);
   CompiledSession session(program);
   Tensor sample = (*program->samples())[0].as<Tensor>();
   Sizes wide = sample.sizes();
@@ -69,7 +71,7 @@ TEST(CompiledProgram, refuses_wrong_arguments_with_the_interpreters_sentences) {
                                             {CallArg(Tensor::empty(DType::f32, wide))},
                                             {CallArg(Tensor::empty(DType::f32, {}))},
                                             {CallArg()}}) {
-    std::string said = failure([&] { session.run(wrong); });
+    std::string said = failure([&] { session.run(state, wrong); });
     EXPECT_NE(said, "");
     EXPECT_EQ(said, failure([&] { run_program(exported, wrong); }));
   }
@@ -78,13 +80,14 @@ TEST(CompiledProgram, refuses_wrong_arguments_with_the_interpreters_sentences) {
 TEST(CompiledProgram, updates_its_buffers_from_run_to_run) {
   auto program = CompiledProgram::open(compiled("i_counter"), {});
   ExportedProgram exported = open_program(data("i_counter"));
+  CompiledState state(program);
   CompiledSession session(program);
   Walk walk(exported);
-  std::unique_ptr<State> state = state_of(exported);
+  std::unique_ptr<State> kept = state_of(exported);
   Session interpreted(walk.executable());
   for (int i = 0; i < 3; ++i) {
     auto inputs = *program->samples();
-    RunResult got = session.run(inputs), want = interpreted.run(*state, inputs);
+    RunResult got = session.run(state, inputs), want = interpreted.run(*kept, inputs);
     ASSERT_EQ(got.buffers.size(), want.buffers.size());
     for (size_t b = 0; b < got.buffers.size(); ++b) {
       EXPECT_EQ(got.buffers[b].first, want.buffers[b].first);
@@ -111,14 +114,15 @@ TEST(CompiledProgram, a_file_of_something_else_gets_a_sentence) {
 TEST(CompiledProgram, sixteen_threads_share_one) {
   auto program = CompiledProgram::open(compiled("k_reductions"), {});
   auto inputs = *program->samples();
-  RunResult want = CompiledSession(program).run(inputs);
+  CompiledState shared(program);
+  RunResult want = CompiledSession(program).run(shared, inputs);
   std::vector<std::thread> threads;
   std::atomic<int> wrong = 0;
   for (int i = 0; i < 16; ++i)
     threads.emplace_back([&] {
       CompiledSession session(program);
       for (int round = 0; round < 50; ++round) {
-        RunResult got = session.run(inputs);
+        RunResult got = session.run(shared, inputs);
         for (size_t k = 0; k < got.outputs.size(); ++k) {
           auto *a = got.outputs[k].get<Tensor>(), *b = want.outputs[k].get<Tensor>();
           if (!a || !*a) continue;

@@ -111,7 +111,8 @@ void check_program(const ExportedProgram& program) {
   Results lowered = results_of(Session(made.executable).run(*own, first, {.absent_are_ones = true}));
   auto run = [&](std::shared_ptr<const CompiledProgram> compiled) {
     auto again = copies(inputs);
-    return results_of(CompiledSession(compiled).run(again));
+    CompiledState state(compiled);
+    return results_of(CompiledSession(compiled).run(state, again));
   };
   Results interpreted = run(interpret_compiled(*made.executable, *made.state));
   expect_same(interpreted, lowered, false, "the interpreter of kernels");

@@ -57,6 +57,11 @@ Outcome differ(const std::vector<CallArg>& got, const std::vector<CallArg>& want
   return std::nullopt;
 }
 
+std::vector<CallArg> run(const std::shared_ptr<const CompiledProgram>& program, const std::vector<CallArg>& inputs) {
+  artifact::CompiledState state(program);
+  return results_of(CompiledSession(program).run(state, inputs));
+}
+
 std::vector<CallArg> copies(const std::vector<CallArg>& inputs) {
   std::vector<CallArg> out;
   for (const CallArg& a : inputs) {
@@ -93,7 +98,7 @@ Outcome check_compiled(const Op& op, const Case& recorded) {
   }
   {
     auto own = copies(inputs);
-    interpreted = results_of(CompiledSession(artifact::interpret_compiled(*executable, *state)).run(own));
+    interpreted = run(artifact::interpret_compiled(*executable, *state), own);
   }
   if (auto wrong = differ(interpreted, lowered, false)) return text("the interpreter of kernels: ", *wrong);
   for (artifact::Target target : {artifact::Target::x86_64_v3, artifact::Target::x86_64_v4}) {
@@ -101,7 +106,7 @@ Outcome check_compiled(const Op& op, const Case& recorded) {
     if (!compile::machine_has(isa)) continue;
     auto compiled = CompiledProgram::open(artifact::compile_program(*executable, *state, {.targets = {target}}), {});
     auto own = copies(inputs);
-    if (auto wrong = differ(results_of(CompiledSession(compiled).run(own)), interpreted, true))
+    if (auto wrong = differ(run(compiled, own), interpreted, true))
       return text("machine code for ", name(target), ": ", *wrong);
   }
   return std::nullopt;

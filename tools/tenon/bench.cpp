@@ -97,8 +97,9 @@ Measured measure_compiled(const BenchRequest& request) {
   std::vector<CallArg> inputs = compiled_arguments(*program, request.file, request.inputs);
   for (CallArg& input : inputs)
     if (auto* t = input.get<Tensor>(); t && *t) input = contiguous_copy(*t);
+  artifact::CompiledState state(program);
   artifact::CompiledSession session(program);
-  std::function<void()> run = session.repeated(inputs);
+  std::function<void()> run = session.repeated(state, inputs);
   run();
   out.load_ms = milliseconds(begin, Clock::now());
   for (int i = 0; i < 2; ++i) run();

@@ -49,8 +49,8 @@ std::vector<NamedResult> run_compiled(const RunRequest& request) {
   return about(request.file, [&] {
     for (CallArg& input : inputs)
       if (auto* t = input.get<Tensor>(); t && *t) input = contiguous_copy(*t);  // which the program may write
-    artifact::CompiledSession session(program, request.seed);
-    return named_results(session.run(inputs));
+    artifact::CompiledState state(program, request.seed);
+    return named_results(artifact::CompiledSession(program).run(state, inputs));
   });
 }
 
