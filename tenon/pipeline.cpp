@@ -241,6 +241,8 @@ Compilable prepare_to_compile(Walk& walk) {
     out.warning = "the sample inputs are left out: they share memory that the program writes, and a compiled program "
                   "takes arguments with memory of their own";
   }
+  if (!program.module_calls.empty() && program.module_calls[0].signature)
+    if (auto& names = program.module_calls[0].signature->forward_arg_names) out.parameters = *names;
   out.executable = walk.executable();
   out.state = state_of(program);
   return out;

@@ -88,6 +88,7 @@ struct Compilable {
   std::shared_ptr<const Executable> executable;
   std::unique_ptr<State> state;
   std::optional<std::vector<CallArg>> samples;
+  std::vector<std::string> parameters;  // names of the exported function's
   std::string warning;
 };
 Compilable prepare_to_compile(Walk& walk);

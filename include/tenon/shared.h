@@ -8,6 +8,7 @@ namespace tenon::TENON_INLINE v0::detail {
 struct TensorBody;
 struct ProgramBody;
 struct ModuleBody;
+struct CompiledModuleBody;
 struct Access;
 
 TENON_PUBLIC void retain(TensorBody* body) noexcept;
@@ -16,6 +17,8 @@ TENON_PUBLIC void retain(ProgramBody* body) noexcept;
 TENON_PUBLIC void release(ProgramBody* body) noexcept;
 TENON_PUBLIC void retain(ModuleBody* body) noexcept;
 TENON_PUBLIC void release(ModuleBody* body) noexcept;
+TENON_PUBLIC void retain(CompiledModuleBody* body) noexcept;
+TENON_PUBLIC void release(CompiledModuleBody* body) noexcept;
 
 /// Copies share the body, which lives as long as one of them; counted safely between threads. In place of
 /// std::shared_ptr, whose header costs every user more than all of ours.

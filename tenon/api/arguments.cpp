@@ -48,17 +48,14 @@ tenon::CallArg to_call_arg(const Value& value) {
 
 class Flattening {
  public:
-  explicit Flattening(const tenon::ExportedProgram& program) : program_(program) {
-    for (const tenon::InputSpec& spec : program.signature.inputs)
-      if (spec.kind == tenon::InputKind::user_input) specs_.push_back(&spec);
-  }
+  explicit Flattening(const Takes& takes) : takes_(takes) {}
 
   Arguments run(const std::vector<Value>& args, const Kwargs& kwargs) {
-    const Tree& root = program_.in_tree();
+    const Tree& root = takes_.tree;
     tenon::expect(root.children.size() == 2, "the tree of a program's arguments has no two parts");
     const Tree& positional = root.children[0];
     const Tree& keywords = root.children[1];
-    const auto& names = program_.module_calls[0].signature->forward_arg_names;
+    const std::vector<std::string>& names = takes_.names;
     std::vector<bool> used(kwargs.entries().size());
     auto keyword = [&](const std::string& name) -> const Value* {
       const Value* found = nullptr;
@@ -73,12 +70,12 @@ class Flattening {
     if (args.size() > positional.children.size())
       fail_call("expected ", positional.children.size(), " positional arguments", wanted(), ", got ", args.size());
     for (size_t i = 0; i < positional.children.size(); ++i) {
-      bool named = names && i < names->size();
-      std::string path = named ? at_key("inputs", (*names)[i]) : tenon::text("inputs[", i, "]");
-      const Value* by_name = named ? keyword((*names)[i]) : nullptr;
+      bool named = i < names.size();
+      std::string path = named ? at_key("inputs", names[i]) : tenon::text("inputs[", i, "]");
+      const Value* by_name = named ? keyword(names[i]) : nullptr;
       if (i < args.size() && by_name) fail_call(path, " is given twice, by position and by keyword");
       if (const Value* given = i < args.size() ? &args[i] : by_name) add(positional.children[i], *given, path);
-      else leave_out(positional.children[i], path, named ? (*names)[i] : "");
+      else leave_out(positional.children[i], path, named ? names[i] : "");
     }
     for (size_t i = 0; i < keywords.children.size(); ++i) {
       std::string name = plain_key(keywords.keys.at(i)), path = at_key("inputs", name);
@@ -92,24 +89,18 @@ class Flattening {
 
  private:
   std::string wanted() const {
-    const auto& names = program_.module_calls[0].signature->forward_arg_names;
-    return names && !names->empty() ? tenon::text(" (", tenon::join(*names, ", "), ")") : std::string();
+    return takes_.names.empty() ? std::string() : tenon::text(" (", tenon::join(takes_.names, ", "), ")");
   }
 
   void leave_out(const Tree& tree, const std::string& path, const std::string& name) {
-    bool cotangent = tree.is_leaf() && out_.leaves.size() < specs_.size() &&
-                     tenon::starts_with(specs_[out_.leaves.size()]->name, "tangent_output_");
-    bool constant = tree.is_leaf() && out_.leaves.size() < specs_.size() && !value_of(out_.leaves.size()) &&
-                    specs_[out_.leaves.size()]->arg.is_none();
+    const Takes::Leaf* leaf =
+        tree.is_leaf() && out_.leaves.size() < takes_.leaves.size() ? &takes_.leaves[out_.leaves.size()] : nullptr;
+    bool cotangent = leaf && tenon::starts_with(leaf->name, "tangent_output_");
+    bool constant = leaf && leaf->kind == Takes::Leaf::Kind::constant && leaf->none;
     if (!cotangent && !constant)
       fail_call(path, " is missing", name.empty() ? "" : "; give it by position or as a keyword", wanted());
     out_.absent_are_ones = out_.absent_are_ones || cotangent;
     out_.leaves.emplace_back();
-  }
-
-  const tenon::ValueInfo* value_of(size_t leaf) const {
-    const tenon::Value* value = specs_[leaf]->arg.get<tenon::Value>();
-    return value ? &program_.graph->info(*value) : nullptr;
   }
 
   void add(const Tree& tree, const Value& value, const std::string& path) {
@@ -140,17 +131,21 @@ class Flattening {
   }
 
   void add_leaf(const Value& value, const std::string& path) {
-    size_t leaf = out_.leaves.size();
-    tenon::expect(leaf < specs_.size(), "the tree has more leaves than the program has inputs");
-    const tenon::ValueInfo* info = value_of(leaf);
+    tenon::expect(out_.leaves.size() < takes_.leaves.size(), "the tree has more leaves than the program has inputs");
+    const Takes::Leaf& leaf = takes_.leaves[out_.leaves.size()];
     bool container = value.is_sequence() || value.kind() == Value::Kind::dictionary;
-    if (container || (info && info->type == tenon::ValueType::tensor && !fits(info->meta, value)))
-      fail_call(path, ": expected ", info ? expected(*info) : "a constant", ", got ", describe(value));
+    if (container || (leaf.kind == Takes::Leaf::Kind::tensor && !fits(leaf.meta, value)))
+      fail_call(path, ": expected ", expected(leaf), ", got ", describe(value));
     out_.leaves.push_back(to_call_arg(value));
   }
 
-  static std::string expected(const tenon::ValueInfo& info) {
-    return info.type == tenon::ValueType::tensor ? tenon::text(info.meta) : std::string("a number");
+  static std::string expected(const Takes::Leaf& leaf) {
+    switch (leaf.kind) {
+      case Takes::Leaf::Kind::tensor: return tenon::text(leaf.meta);
+      case Takes::Leaf::Kind::number: return "a number";
+      case Takes::Leaf::Kind::constant: return "a constant";
+    }
+    tenon::unreachable();
   }
 
   // Dtype, rank and fixed sizes; what symbols must equal, and their ranges, the session checks.
@@ -163,8 +158,7 @@ class Flattening {
     return true;
   }
 
-  const tenon::ExportedProgram& program_;
-  std::vector<const tenon::InputSpec*> specs_;
+  const Takes& takes_;
   Arguments out_;
 };
 
@@ -194,8 +188,44 @@ Value unflatten_from(const Tree& tree, const std::vector<tenon::CallArg>& leaves
 
 }  // namespace
 
-Arguments flatten(const tenon::ExportedProgram& program, const std::vector<Value>& args, const Kwargs& kwargs) {
-  return Flattening(program).run(args, kwargs);
+Takes takes(const tenon::ExportedProgram& program) {
+  Takes out;
+  out.tree = program.in_tree();
+  if (auto& names = program.module_calls[0].signature->forward_arg_names) out.names = *names;
+  for (const tenon::InputSpec& spec : program.signature.inputs) {
+    if (spec.kind != tenon::InputKind::user_input) continue;
+    Takes::Leaf leaf;
+    leaf.name = spec.name;
+    if (const tenon::Value* value = spec.arg.get<tenon::Value>()) {
+      const tenon::ValueInfo& info = program.graph->info(*value);
+      if (info.type == tenon::ValueType::tensor) leaf.meta = info.meta;
+      else leaf.kind = Takes::Leaf::Kind::number;
+    } else {
+      leaf.kind = Takes::Leaf::Kind::constant;
+      leaf.none = spec.arg.is_none();
+    }
+    out.leaves.push_back(std::move(leaf));
+  }
+  return out;
+}
+
+Takes takes(const tenon::artifact::CallSignature& signature) {
+  Takes out;
+  out.tree = signature.in;
+  out.names = signature.parameters;
+  for (size_t i = 0; i < signature.names.size(); ++i)
+    out.leaves.push_back({signature.names[i], Takes::Leaf::Kind::constant, {}, signature.constants[i].is_none()});
+  for (size_t i = 0; i < signature.inputs.size(); ++i) {
+    Takes::Leaf& leaf = out.leaves[signature.leaves[i]];
+    bool tensor = signature.inputs[i].type == tenon::loop::Input::Type::tensor;
+    leaf.kind = tensor ? Takes::Leaf::Kind::tensor : Takes::Leaf::Kind::number;
+    leaf.meta = signature.inputs[i].meta;
+  }
+  return out;
+}
+
+Arguments flatten(const Takes& takes, const std::vector<Value>& args, const Kwargs& kwargs) {
+  return Flattening(takes).run(args, kwargs);
 }
 
 Value unflatten(const Tree& tree, const std::vector<tenon::CallArg>& leaves) {

@@ -16,6 +16,7 @@ struct detail::ModuleBody : detail::Counted {
   ModuleBody(ExportedProgram given, const ModuleOptions& options)
       : program(std::move(given)),
         inner(Access::unwrap(program)),
+        takes(detail::takes(inner)),
         state(tenon::state_of(inner, options.seed)),
         executables(inner),
         options(options) {
@@ -56,6 +57,7 @@ struct detail::ModuleBody : detail::Counted {
 
   ExportedProgram program;
   const tenon::ExportedProgram& inner;
+  const detail::Takes takes;
   std::unique_ptr<tenon::State> state;
   tenon::Executables executables;
   const ModuleOptions options;
@@ -96,7 +98,7 @@ void Module::set(const std::string& name, const Tensor& value) {
 
 RunResult Module::run(const std::vector<Value>& args, const Kwargs& kwargs) const {
   return guarded(ErrorKind::call, [&] {
-    tenon::RunResult ran = body_->run(detail::flatten(body_->inner, args, kwargs));
+    tenon::RunResult ran = body_->run(detail::flatten(body_->takes, args, kwargs));
     RunResult out;
     out.result = detail::unflatten(body_->inner.out_tree(), ran.outputs);
     for (auto& [name, gradient] : ran.gradients) out.gradients.emplace(name, Access::wrap(gradient));

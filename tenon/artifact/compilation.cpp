@@ -100,6 +100,7 @@ Compilation::Compilation(const Executable& executable, const State& state, const
   if (!executable.convention.sharing.empty())
     fail_unsupported("a program whose arguments share memory that it writes cannot be compiled");
   CallSignature signature = signature_of(executable, planned_);
+  signature.parameters = options.parameters;
   if (options.samples) place_samples(signature);
   planned_.tables.metadata("signature", to_json(signature));
 }

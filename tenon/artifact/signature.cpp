@@ -181,6 +181,8 @@ std::string to_json(const CallSignature& s) {
   write_list(out, "updates", s.updates, write_update);
   out.key("names");
   write(out, s.names);
+  out.key("parameters");
+  write(out, s.parameters);
   write_list(out, "constants", s.constants, write_constant);
   write_list(out, "outputs", s.outputs, write_constant);
   out.field("in_spec", to_tree_spec(s.in));
@@ -220,6 +222,7 @@ CallSignature parse_signature(std::string_view json, const std::string& subject)
                            std::string(each.at("state").as_string()), as_names(each.at("names")),
                            as_size(each.at("input"))});
   out.names = as_names(root.at("names"));
+  out.parameters = as_names(root.at("parameters"));
   for (Json each : root.at("constants").items()) out.constants.push_back(as_constant(each));
   for (Json each : root.at("outputs").items()) out.outputs.push_back(as_constant(each));
   out.in = parse_tree_spec(root.at("in_spec"));

@@ -43,6 +43,7 @@ struct CallSignature {
   std::vector<std::string> names;  // of the flattened arguments
   std::vector<CallArg> constants;  // per flattened argument: what it was specialized to; none for a tensor or number
   std::vector<CallArg> outputs;    // per flattened result: none, or the constant that it is
+  std::vector<std::string> parameters;  // of the function that was exported, by position; may be unknown
   Tree in, out;
   sym::Ranges ranges;
   std::vector<Sample> samples;

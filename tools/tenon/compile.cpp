@@ -24,6 +24,7 @@ int compile_file(const CompileRequest& request) {
     options.targets = request.targets;
     options.updatable = request.updatable;
     Compilable made = prepare_to_compile(walk);
+    options.parameters = made.parameters;
     if (request.samples) options.samples = std::move(made.samples);
     if (request.samples && !made.warning.empty()) complain(text(request.file, ": warning: ", made.warning));
     if (!request.source.empty()) {
