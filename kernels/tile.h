@@ -50,7 +50,9 @@ __attribute__((noinline)) void tile(const Tile<T>& t) {
 #pragma GCC unroll 8
     for (int j = 0; j < vectors; ++j) {
       b[j] = load<T>(right + j / per_panel * panel_step + j % per_panel * vector_bytes);
+#ifdef __x86_64__
       if (rows > 1) asm("" : "+v"(b[j]));  // once into a register, not into every use
+#endif
     }
 #pragma GCC unroll 8
     for (int i = 0; i < rows; ++i) {

@@ -369,7 +369,9 @@ class Planner {
     tenon_state_kind kind = !m || std::holds_alternative<input::Parameter>(*m) ? TENON_STATE_PARAMETER
                             : std::holds_alternative<input::Buffer>(*m)        ? TENON_STATE_BUFFER
                                                                                : TENON_STATE_CONSTANT;
-    return t().state(s, kind);
+    if (options_.updatable || in.written) return t().state(s, kind);
+    t().frozen_state(in.name, kind);
+    return t().constant(s);
   }
 
   Id segment() {

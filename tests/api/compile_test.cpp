@@ -47,15 +47,10 @@ TEST(CompiledModule, WeightsAreSetWhereTheProgramWasCompiledForIt) {
   Tensor zero = tenon::zeros(model.get(name).sizes());
   updatable.set(name, zero);
   model.set(name, zero);
-  Tensor x = tenon::ones(tenon::load_program(file("a_mlp")).input_names().size() == 1 ? std::vector<int64_t>{3, 8}
-                                                                                     : std::vector<int64_t>{});
-  std::string theirs = failure_of([&] { model(x); });
-  if (theirs != "no error") {
-    EXPECT_EQ(failure_of([&] { updatable(x); }), theirs);
-    return;
-  }
+  Tensor x = tenon::ones({5, 6});
   Tensor got = updatable(x), want = model(x);
   for (size_t i = 0; i < got.span<float>().size(); ++i) EXPECT_NEAR(got.span<float>()[i], want.span<float>()[i], 1e-5);
+  EXPECT_NE(failure_of([&] { fixed.set(name, zero); }), "no error");
 }
 
 TEST(CompiledModule, WhatCannotBeOpenedIsAnError) {

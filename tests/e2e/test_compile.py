@@ -24,7 +24,8 @@ class Compile(CommandTest):
             expected = reference(f"{name}.out.npz")
             results = self.results(self.compiled(FILES / f"{name}.pt2"), "--inputs", REFERENCE / f"{name}.in.npz")
             for key, array in expected.items():
-                numpy.testing.assert_allclose(results[key], array, rtol=2e-4, atol=2e-5, err_msg=f"{name}: {key}")
+                off = 2e-3 if array.dtype == numpy.float16 else 2e-4
+                numpy.testing.assert_allclose(results[key], array, rtol=off, atol=off / 10, err_msg=f"{name}: {key}")
 
     def test_the_samples_are_kept_unless_they_are_not_wanted(self):
         file = FILES / "a_mlp.pt2"
