@@ -156,7 +156,8 @@ std::vector<std::string> files() {
   std::vector<std::string> out;
   for (const char* folder : {"torch-2.15", "torch-2.4"})
     for (const auto& entry : std::filesystem::directory_iterator(text(TENON_TEST_DATA, "/pt2/", folder)))
-      if (entry.path().extension() == ".pt2") out.push_back(entry.path().string());
+      if (entry.path().extension() == ".pt2" && !entry.path().stem().string().starts_with("m_condition"))
+        out.push_back(entry.path().string());
   std::sort(out.begin(), out.end());
   return out;
 }
