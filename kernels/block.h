@@ -89,7 +89,28 @@ constexpr int64_t unpacked_panels = 8, unpacked_scratch = block_scratch + unpack
 
 namespace detail {
 
-/// Sums in scratch, [rows][block_columns], to where they belong.
+/// Of sums in scratch, [rows][block_columns], rows [i, i + 4) and columns [j, j + 4): to results whose rows lie side by
+/// side. The same operations as one by one.
+inline void finish_4x4(const Block<float>& b, int64_t i, int64_t j) {
+  typedef float V __attribute__((vector_size(16)));
+  typedef float Free __attribute__((vector_size(16), aligned(4), may_alias));
+  float turned[16];
+  transpose_4x4(b.scratch + i * block_columns + j, block_columns, turned, 4);
+  for (int64_t c = 0; c < 4; ++c) {
+    V sum = *reinterpret_cast<const Free*>(turned + 4 * c);
+    if (b.alpha != 1) sum = sum * b.alpha;
+    if (b.bias != nullptr) sum = sum + b.bias[(j + c) * b.bias_step];
+    if (b.has_residual) sum = sum + *reinterpret_cast<const Free*>(b.residual[i] + (j + c) * b.residual_step);
+    *reinterpret_cast<Free*>(b.out[i] + (j + c) * b.out_step) = b.relu ? relu(sum) : sum;
+  }
+}
+inline bool rows_side_by_side(const Block<float>& b, int64_t i) {
+  for (int64_t r = 1; r < 4; ++r)
+    if (b.out[i + r] != b.out[i] + r || (b.has_residual && b.residual[i + r] != b.residual[i] + r)) return false;
+  return true;
+}
+
+/// Sums in scratch to where they belong.
 template <class T>
 void finish(const Block<T>& b, int64_t first, int64_t last) {
   auto element = [&](int64_t i, int64_t j) __attribute__((always_inline)) {
@@ -104,9 +125,19 @@ void finish(const Block<T>& b, int64_t first, int64_t last) {
   if (b.out_step == 1) {
     for (int64_t i = 0; i < b.rows; ++i)
       for (int64_t j = first; j < last; ++j) element(i, j);
-  } else {
-    for (int64_t j = first; j < last; ++j)
-      for (int64_t i = 0; i < b.rows; ++i) element(i, j);
+    return;
+  }
+  for (int64_t i = 0; i < b.rows;) {
+    int64_t rows = b.rows - i, j = first;
+    if constexpr (sizeof(T) == 4)
+      if (rows >= 4 && b.beta == 0 && rows_side_by_side(b, i)) {
+        rows = 4;
+        for (; j + 4 <= last; j += 4) finish_4x4(b, i, j);
+      }
+    if (rows > 4) rows = 4;
+    for (; j < last; ++j)
+      for (int64_t r = i; r < i + rows; ++r) element(r, j);
+    i += rows;
   }
 }
 

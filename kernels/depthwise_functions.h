@@ -22,66 +22,94 @@ int convolution_depthwise_pack(const tenon_args& args, int64_t lo, int64_t hi) {
   return TENON_KERNEL_OK;
 }
 
-/// The taps of one row of results: weights begin at the first tap of a panel.
+/// A row of results: taps, and what happens to finished sums.
 template <class T>
 struct DepthwiseRow {
   const Axis* axis;  // three
-  int64_t kernel[3];
-  int64_t source_stride[3];
-  int64_t point_step;  // from result to result
+  int64_t kernel[3], source_stride[3];
+  const T* bias;      // null: none. This and the following: of the panel's first channel
+  const T* residual;  // null: none. Of place 0 of the row
+  T* out;
+  int64_t bias_step, residual_channel, residual_stride, out_channel, out_stride;
+  bool relu;
+
+  int64_t tap(int64_t z, int64_t y) const {
+    return ((axis[0].kernel + z * axis[0].kernel_step) * kernel[1] + axis[1].kernel + y * axis[1].kernel_step) *
+               kernel[2] +
+           axis[2].kernel;
+  }
+  int64_t place(int64_t z, int64_t y) const {
+    return z * axis[0].tap_step * source_stride[0] + y * axis[1].tap_step * source_stride[1];
+  }
+  bool side_by_side() const {
+    return out_channel == 1 && (bias == nullptr || bias_step == 1) && (residual == nullptr || residual_channel == 1);
+  }
 };
 
 namespace detail {
 
-/// Sums of `points` results of a whole panel, [points][16].
+template <class T>
+TENON_INLINE void finish_element(const DepthwiseRow<T>& row, int64_t x, int64_t c, T sum) {
+  const int64_t place = row.axis[2].place(x);
+  if (row.bias != nullptr) sum = sum + row.bias[c * row.bias_step];
+  if (row.residual != nullptr) sum = sum + row.residual[place * row.residual_stride + c * row.residual_channel];
+  row.out[place * row.out_stride + c * row.out_channel] = row.relu ? relu(sum) : sum;
+}
+
+/// Results [x, x + points) of the row, all channels of a panel.
 template <class T, int points>
-void depthwise_sums(const DepthwiseRow<T>& row, const T* source, const T* weights, T* sums) {
+void depthwise_points(const DepthwiseRow<T>& row, const T* source, const T* weights, int64_t x) {
   constexpr int per_panel = panel_width / lanes<T>;
   const Axis* a = row.axis;
+  const int64_t step = a[2].step * row.source_stride[2], tap_step = a[2].tap_step * row.source_stride[2];
+  const int64_t kernel_step = a[2].kernel_step * panel_width, taps = a[2].taps;
   for (int v = 0; v < per_panel; ++v) {
     Vector<T> sum[points];
+#pragma GCC unroll 8
     for (int i = 0; i < points; ++i) sum[i] = Vector<T>{};
     for (int64_t z = 0; z < a[0].taps; ++z)
       for (int64_t y = 0; y < a[1].taps; ++y) {
-        const T* at =
-            source + z * a[0].tap_step * row.source_stride[0] + y * a[1].tap_step * row.source_stride[1] + v * lanes<T>;
-        const T* w = weights +
-                     (((a[0].kernel + z * a[0].kernel_step) * row.kernel[1] + a[1].kernel + y * a[1].kernel_step) *
-                          row.kernel[2] +
-                      a[2].kernel) *
-                         panel_width +
-                     v * lanes<T>;
-        for (int64_t x = 0; x < a[2].taps; ++x) {
+        const T* at = source + x * step + row.place(z, y) + v * lanes<T>;
+        const T* w = weights + row.tap(z, y) * panel_width + v * lanes<T>;
+        for (int64_t k = 0; k < taps; ++k, at += tap_step, w += kernel_step) {
           const Vector<T> weight = load<T>(w);
 #pragma GCC unroll 8
-          for (int i = 0; i < points; ++i) sum[i] = fma(load<T>(at + i * row.point_step), weight, sum[i]);
-          at += a[2].tap_step * row.source_stride[2];
-          w += a[2].kernel_step * panel_width;
+          for (int i = 0; i < points; ++i) sum[i] = fma(load<T>(at + i * step), weight, sum[i]);
         }
       }
-    for (int i = 0; i < points; ++i) store(sums + i * panel_width + v * lanes<T>, sum[i]);
+    if (row.side_by_side()) {
+      const Vector<T> bias = row.bias == nullptr ? Vector<T>{} : load<T>(row.bias + v * lanes<T>);
+#pragma GCC unroll 8
+      for (int i = 0; i < points; ++i) {
+        const int64_t place = a[2].place(x + i);
+        Vector<T> out = sum[i];
+        if (row.bias != nullptr) out = out + bias;
+        if (row.residual != nullptr) out = out + load<T>(row.residual + place * row.residual_stride + v * lanes<T>);
+        if (row.relu) out = relu(out);
+        store(row.out + place * row.out_stride + v * lanes<T>, out);
+      }
+    } else {
+      T kept[points][lanes<T>];
+#pragma GCC unroll 8
+      for (int i = 0; i < points; ++i) store(kept[i], sum[i]);
+      for (int c = 0; c < lanes<T>; ++c)
+        for (int i = 0; i < points; ++i) finish_element(row, x + i, v * lanes<T> + c, kept[i][c]);
+    }
   }
 }
 
-/// The same of the first `channels` of a panel, which alone may be read.
+/// Result x of the first `channels` of a panel, which alone may be read.
 template <class T>
-void depthwise_rest(const DepthwiseRow<T>& row, const T* source, const T* weights, int64_t channels, T* sums) {
+void depthwise_rest(const DepthwiseRow<T>& row, const T* source, const T* weights, int64_t channels, int64_t x) {
   const Axis* a = row.axis;
   for (int64_t c = 0; c < channels; ++c) {
     T sum = 0;
     for (int64_t z = 0; z < a[0].taps; ++z)
       for (int64_t y = 0; y < a[1].taps; ++y)
-        for (int64_t x = 0; x < a[2].taps; ++x)
-          sum =
-              fma(source[z * a[0].tap_step * row.source_stride[0] + y * a[1].tap_step * row.source_stride[1] +
-                         x * a[2].tap_step * row.source_stride[2] + c],
-                  weights[(((a[0].kernel + z * a[0].kernel_step) * row.kernel[1] + a[1].kernel + y * a[1].kernel_step) *
-                               row.kernel[2] +
-                           a[2].kernel + x * a[2].kernel_step) *
-                              panel_width +
-                          c],
-                  sum);
-    sums[c] = sum;
+        for (int64_t k = 0; k < a[2].taps; ++k)
+          sum = fma(source[row.place(z, y) + (x * a[2].step + k * a[2].tap_step) * row.source_stride[2] + c],
+                    weights[(row.tap(z, y) + k * a[2].kernel_step) * panel_width + c], sum);
+    finish_element(row, x, c, sum);
   }
 }
 
@@ -90,52 +118,51 @@ void depthwise_rest(const DepthwiseRow<T>& row, const T* source, const T* weight
 template <class T>
 int convolution_depthwise(const tenon_args& args, int64_t lo, int64_t hi) {
   const auto& p = params<ConvolutionParams>(args);
-  constexpr int points = 6;
   const ConvolutionTaps& t = p.taps;
   const int64_t taps = t.kernel[0] * t.kernel[1] * t.kernel[2], panels = ceil_div(p.groups, panel_width);
   const T* const bias = p.flags & epilogue_bias ? buffer<T>(args, 3) + p.bias : nullptr;
   const T* const residual =
       p.flags & epilogue_residual ? buffer<T>(args, bias != nullptr ? 4 : 3) + p.residual : nullptr;
-  const bool cut = p.flags & epilogue_relu;
-  T sums[points * panel_width];
+  DepthwiseRow<T> row;
+  Axis axis[3];
+  row.axis = axis;
+  for (int d = 0; d < 3; ++d) {
+    row.kernel[d] = t.kernel[d];
+    row.source_stride[d] = p.source_stride[d];
+  }
+  row.bias_step = p.bias_step;
+  row.residual_channel = p.residual_channel;
+  row.residual_stride = p.residual_stride[2];
+  row.out_channel = p.out_channel;
+  row.out_stride = p.out_stride[2];
+  row.relu = p.flags & epilogue_relu;
   for (int64_t i = lo; i < hi; ++i) {
     const int64_t y = i % p.size[1], z = i / p.size[1] % p.size[0], n = i / p.size[1] / p.size[0];
-    Axis axis[3] = {axis_of(t, 0, p.size[0], z % phases(t, 0)), axis_of(t, 1, p.size[1], y % phases(t, 1)), {}};
-    const int64_t from = n * p.source_batch +
-                         (z / axis[0].out_step * axis[0].step + axis[0].offset) * p.source_stride[0] +
-                         (y / axis[1].out_step * axis[1].step + axis[1].offset) * p.source_stride[1];
-    const int64_t to = n * p.out_batch + z * p.out_stride[0] + y * p.out_stride[1];
-    const int64_t other = n * p.residual_batch + z * p.residual_stride[0] + y * p.residual_stride[1];
-    for (int64_t panel = 0; panel < panels; ++panel) {
-      const int64_t channel = panel * panel_width, channels = least(p.groups - channel, int64_t{panel_width});
-      const T* weights = buffer<T>(args, 1) + p.weights + panel * taps * panel_width;
-      for (int64_t phase = 0; phase < phases(t, 2); ++phase) {
-        axis[2] = axis_of(t, 2, p.size[2], phase);
-        const DepthwiseRow<T> row{axis,
-                                  {t.kernel[0], t.kernel[1], t.kernel[2]},
-                                  {p.source_stride[0], p.source_stride[1], p.source_stride[2]},
-                                  axis[2].step * p.source_stride[2]};
-        const T* source = buffer<T>(args, 0) + p.source + from + axis[2].offset * p.source_stride[2] + channel;
-        for (int64_t x = 0; x < axis[2].grid;) {
-          const T* at = source + x * row.point_step;
-          int64_t count = 1;
-          if (channels < panel_width) detail::depthwise_rest(row, at, weights, channels, sums);
-          else if (x + points <= axis[2].grid) {
-            detail::depthwise_sums<T, points>(row, at, weights, sums);
-            count = points;
-          } else detail::depthwise_sums<T, 1>(row, at, weights, sums);
-          for (int64_t k = 0; k < count; ++k, ++x) {
-            T* out = buffer<T>(args, 2) + p.out + to + axis[2].place(x) * p.out_stride[2] + channel * p.out_channel;
-            const T* add = residual == nullptr ? nullptr
-                                               : residual + other + axis[2].place(x) * p.residual_stride[2] +
-                                                     channel * p.residual_channel;
-            for (int64_t c = 0; c < channels; ++c) {
-              T sum = sums[k * panel_width + c];
-              if (bias != nullptr) sum = sum + bias[(channel + c) * p.bias_step];
-              if (add != nullptr) sum = sum + add[c * p.residual_channel];
-              out[c * p.out_channel] = cut ? relu(sum) : sum;
-            }
-          }
+    axis[0] = axis_of(t, 0, p.size[0], z % phases(t, 0));
+    axis[1] = axis_of(t, 1, p.size[1], y % phases(t, 1));
+    const T* from = buffer<T>(args, 0) + p.source + n * p.source_batch +
+                    (z / axis[0].out_step * axis[0].step + axis[0].offset) * p.source_stride[0] +
+                    (y / axis[1].out_step * axis[1].step + axis[1].offset) * p.source_stride[1];
+    T* out = buffer<T>(args, 2) + p.out + n * p.out_batch + z * p.out_stride[0] + y * p.out_stride[1];
+    const T* add = residual == nullptr
+                       ? nullptr
+                       : residual + n * p.residual_batch + z * p.residual_stride[0] + y * p.residual_stride[1];
+    for (int64_t phase = 0; phase < phases(t, 2); ++phase) {
+      axis[2] = axis_of(t, 2, p.size[2], phase);
+      for (int64_t panel = 0; panel < panels; ++panel) {
+        const int64_t channel = panel * panel_width, channels = least(p.groups - channel, int64_t{panel_width});
+        const T* source = from + axis[2].offset * p.source_stride[2] + channel;
+        const T* weights = buffer<T>(args, 1) + p.weights + panel * taps * panel_width;
+        row.out = out + channel * p.out_channel;
+        row.bias = bias == nullptr ? nullptr : bias + channel * p.bias_step;
+        row.residual = add == nullptr ? nullptr : add + channel * p.residual_channel;
+        int64_t x = 0;
+        if (channels == panel_width) {
+          for (; x + 8 <= axis[2].grid; x += 8) detail::depthwise_points<T, 8>(row, source, weights, x);
+          for (; x + 4 <= axis[2].grid; x += 4) detail::depthwise_points<T, 4>(row, source, weights, x);
+          for (; x < axis[2].grid; ++x) detail::depthwise_points<T, 1>(row, source, weights, x);
+        } else {
+          for (; x < axis[2].grid; ++x) detail::depthwise_rest(row, source, weights, channels, x);
         }
       }
     }
