@@ -5,7 +5,6 @@
 #include <new>
 
 #include "tenon/base/error.h"
-#include "tenon/interp/template_anchors.h"
 #include "tenon/plan/library.h"
 #include "tenon/templates/parallel.h"
 #include "tenon/tensor/storage.h"
@@ -54,11 +53,6 @@ class Scratch {
 }  // namespace
 
 PreparedAnchor::PreparedAnchor(const Resolved& program, const loop::Step& anchor) {
-  if (!plan::in_library(anchor)) {
-    direct_ = resolve_anchor(anchor, program);
-    buffers_.assign(program.buffers.begin(), program.buffers.end());
-    return;
-  }
   plan::LibraryCalls made = plan::library_calls(program.program, anchor);
   for (const plan::Condition& c : made.conditions) require(sym::evaluate_bool(c.holds, program.symbols), c.message);
   for (SymInt bytes : made.temporaries) temporaries_.push_back(static_cast<size_t>(program.value(bytes)));
@@ -81,7 +75,6 @@ PreparedAnchor::PreparedAnchor(const Resolved& program, const loop::Step& anchor
 }
 
 void PreparedAnchor::run(std::byte* const* places, std::byte* const* temporaries) const {
-  if (direct_) return run_template(buffers_, *direct_, places);
   for (const Call& call : calls_) {
     SmallVector<void*, 16> buffers;
     for (size_t i = 0; i < call.buffers.size(); ++i)

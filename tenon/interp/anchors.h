@@ -1,7 +1,5 @@
 // Runs the anchors of a program with the kernel library.
 #pragma once
-#include <optional>
-
 #include "kernels/library.h"
 #include "tenon/interp/stage.h"
 
@@ -30,8 +28,6 @@ class PreparedAnchor {
   };
   std::vector<size_t> temporaries_;
   std::vector<Call> calls_;
-  std::optional<loop::Step> direct_;  // what the library does not have yet
-  std::vector<loop::Buffer> buffers_;
 };
 
 }  // namespace tenon::interp

@@ -41,7 +41,5 @@ struct LibraryCalls {
 
 /// Sizes or dtypes that cannot belong together are an Error.
 LibraryCalls library_calls(const loop::Program& program, const loop::Step& anchor);
-/// Whether the library has that kind of anchor.
-bool in_library(const loop::Step& anchor);
 
 }  // namespace tenon::plan

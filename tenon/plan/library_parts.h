@@ -8,6 +8,8 @@ namespace tenon::plan {
 LibraryCalls calls_of(const loop::Program& program, const loop::Gemm& anchor);
 LibraryCalls calls_of(const loop::Program& program, const loop::Convolution& anchor);
 LibraryCalls calls_of(const loop::Program& program, const loop::Pack& anchor);
+LibraryCalls calls_of(const loop::Program& program, const loop::Attention& anchor);
+LibraryCalls calls_of(const loop::Program& program, const loop::AttentionGradient& anchor);
 LibraryCalls calls_of(const loop::Program& program, const loop::Sort& anchor);
 LibraryCalls calls_of(const loop::Program& program, const loop::TopK& anchor);
 LibraryCalls calls_of(const loop::Program& program, const loop::Scan& anchor);
@@ -47,9 +49,10 @@ class ParamsOf {
   void set(int64_t Params::*field, bool value) { words_[index(field)] = {SymInt(value ? 1 : 0)}; }
   void set(double Params::*field, double value) { words_[index(field)] = loop::Param::real(value); }
   /// An array, from element `first` on.
-  template <size_t n>
-  void set(int64_t (Params::*field)[n], const Sizes& values, size_t first = 0) {
-    for (size_t i = 0; i < values.size() && first + i < n; ++i) words_[index(field) + first + i] = {values[i]};
+  template <class Base, size_t n>
+  void set(int64_t (Base::*field)[n], const Sizes& values, size_t first = 0) {
+    int64_t(Params::*own)[n] = field;
+    for (size_t i = 0; i < values.size() && first + i < n; ++i) words_[index(own) + first + i] = {values[i]};
   }
   /// What follows the struct.
   void append(SymInt value) { words_.push_back({value}); }

@@ -1,0 +1,75 @@
+// Rows of scores. Sums run in 16 interleaved parts that meet in pairs, whatever the width of the target's vectors.
+#pragma once
+#include "kernels/math.h"
+#include "kernels/vector.h"
+
+namespace tenon::kernels {
+
+constexpr int parts = 16;
+
+template <class T>
+TENON_INLINE T sum_of_parts(T* part) {
+  for (int step = parts / 2; step > 0; step /= 2)
+    for (int j = 0; j < step; ++j) part[j] += part[j + step];
+  return part[0];
+}
+
+/// The sum of x[i] * y[i].
+template <class T>
+T dot(int64_t n, const T* x, int64_t x_step, const T* y, int64_t y_step) {
+  constexpr int vectors = parts / lanes<T>;
+  T part[parts];
+  int64_t i = 0;
+  if (x_step == 1 && y_step == 1) {
+    Vector<T> sum[vectors] = {};
+    for (; i + parts <= n; i += parts)
+      for (int j = 0; j < vectors; ++j)
+        sum[j] = fma(load<T>(x + i + j * lanes<T>), load<T>(y + i + j * lanes<T>), sum[j]);
+    for (int j = 0; j < vectors; ++j) store(part + j * lanes<T>, sum[j]);
+  } else {
+    for (T& p : part) p = 0;
+  }
+  for (; i < n; ++i) part[i % parts] = fma(x[i * x_step], y[i * y_step], part[i % parts]);
+  return sum_of_parts(part);
+}
+
+/// x[i] *= factor, and the greatest of them, not looking at NaN; -infinity if there is none.
+template <class T>
+T scale_and_find_greatest(int64_t n, T factor, T* x) {
+  const T none = -static_cast<T>(__builtin_inff());
+  Vector<T> most = broadcast(none);
+  int64_t i = 0;
+  for (; i + lanes<T> <= n; i += lanes<T>) {
+    const Vector<T> v = load<T>(x + i) * factor;
+    store(x + i, v);
+    most = v > most ? v : most;
+  }
+  T result = none;
+  for (int j = 0; j < lanes<T>; ++j) result = most[j] > result ? most[j] : result;
+  for (; i < n; ++i) {
+    x[i] *= factor;
+    result = x[i] > result ? x[i] : result;
+  }
+  return result;
+}
+
+/// x[i] = exp(x[i] - shift).
+template <class T>
+void exp_row(int64_t n, T* x, T shift) {
+  for (int64_t i = 0; i < n; ++i) x[i] = exp(x[i] - shift);
+}
+
+template <class T>
+T sum_row(int64_t n, const T* x) {
+  constexpr int vectors = parts / lanes<T>;
+  Vector<T> sum[vectors] = {};
+  T part[parts];
+  int64_t i = 0;
+  for (; i + parts <= n; i += parts)
+    for (int j = 0; j < vectors; ++j) sum[j] += load<T>(x + i + j * lanes<T>);
+  for (int j = 0; j < vectors; ++j) store(part + j * lanes<T>, sum[j]);
+  for (; i < n; ++i) part[i % parts] += x[i];
+  return sum_of_parts(part);
+}
+
+}  // namespace tenon::kernels
