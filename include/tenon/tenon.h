@@ -2,6 +2,7 @@
 #pragma once
 #include <tenon/arithmetic.h>  // IWYU pragma: export
 #include <tenon/arrays.h>      // IWYU pragma: export
+#include <tenon/autograd.h>    // IWYU pragma: export
 #include <tenon/compile.h>     // IWYU pragma: export
 #include <tenon/error.h>       // IWYU pragma: export
 #include <tenon/module.h>      // IWYU pragma: export

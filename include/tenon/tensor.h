@@ -126,6 +126,24 @@ class TENON_PUBLIC Tensor {
     else return static_cast<T>(item_real());
   }
 
+  // Gradients (tenon/autograd.h).
+  bool requires_grad() const;
+  const Tensor& requires_grad_(Flag requires_grad = true) const;  // of a floating point leaf
+  bool is_leaf() const;
+  Tensor grad() const;                      // none where there is none; shared, not copied
+  void set_grad(const Tensor& grad) const;  // none to forget it
+  /// Adds the gradients of this tensor to those of the leaves it was computed from. Where it has more than one element,
+  /// they are weighted by `gradient`.
+  void backward(const Tensor& gradient = {}, Flag retain_graph = false, Flag create_graph = false) const;
+  void retain_grad() const;  // keeps grad() of a result of a call, too
+  /// The hook is called with the gradient of this tensor when it is known; a tensor that it returns takes its place.
+  /// The number is for remove_hook.
+  std::int64_t register_hook(std::function<Tensor(const Tensor& grad)> hook) const;
+  std::int64_t register_post_accumulate_grad_hook(std::function<void(const Tensor& leaf)> hook) const;
+  bool remove_hook(std::int64_t number) const;
+  std::string grad_fn() const;    // MulBackward0; empty for a leaf
+  std::uint64_t version() const;  // counts writes to its memory
+
   /// The slice at an index of the first dimension: select(0, index).
   Tensor operator[](std::int64_t index) const;
 

@@ -27,6 +27,7 @@ struct ProgramBody : Counted {
 };
 
 struct Access {
+  struct Functions;
   static Tensor wrap(tenon::Tensor tensor);
   static const tenon::Tensor& unwrap(const Tensor& tensor, const char* what = "a tensor");
   static TensorBody& body(const Tensor& tensor) { return *tensor.body_; }

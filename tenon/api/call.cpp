@@ -1,5 +1,6 @@
 #include "tenon/api/call.h"
 
+#include "tenon/autograd/record.h"
 #include "tenon/interp/eager.h"
 #include "tenon/rules/registry.h"
 
@@ -69,7 +70,7 @@ void Call::absent() { args_.emplace_back(); }
 void Call::leave_out() { args_.push_back(op_.schema.args[args_.size()].default_value); }
 
 void Call::run() {
-  guarded(ErrorKind::call, [&] { results_ = tenon::dispatch(op_, std::move(args_)); });
+  guarded(ErrorKind::call, [&] { results_ = tenon::autograd::call(op_, std::move(args_)); });
 }
 
 const tenon::CallArg& Call::only() {

@@ -1,5 +1,6 @@
 // Tensors as text, laid out as PyTorch does with its default options: four digits, 80 columns, and of more than a
 // thousand elements the first and last three in each dimension.
+#include <tenon/autograd.h>
 #include <tenon/complex.h>
 #include <tenon/operators.h>
 
@@ -68,6 +69,7 @@ class Printer {
         floating_(tenon::is_floating(Access::unwrap(tensor).dtype())),
         complex_(tenon::is_complex(Access::unwrap(tensor).dtype())),
         summarized_(tensor.numel() > threshold) {
+    NoGradGuard off;
     Tensor dense = tensor.contiguous();
     if (floating_) numbers_ = dense.to(DType::f64);
     else if (complex_ || dtype_ == DType::u64) numbers_ = dense;
@@ -91,6 +93,8 @@ class Printer {
     bool usual =
         dtype_ == DType::f32 || (!empty && (dtype_ == DType::i64 || dtype_ == DType::boolean || dtype_ == DType::c64));
     if (!usual) suffixes.push_back(tenon::text("dtype=torch.", tenon::torch_name(Access::unwrap(tensor_).dtype())));
+    if (tensor_.requires_grad())
+      suffixes.push_back(tensor_.is_leaf() ? "requires_grad=True" : "grad_fn=<" + tensor_.grad_fn() + ">");
     size_t last_line = out.size() - (out.rfind('\n') == out.npos ? -1 : out.rfind('\n')) + 1;
     for (const std::string& suffix : suffixes) {
       bool breaks = last_line + suffix.size() + 2 > static_cast<size_t>(line_width);

@@ -262,20 +262,27 @@ void register_activation_smooth(Registry& ops) {
                      .promote = Promote::int_to_float,
                  });
   ops.alias(logit, {"special_logit"});
-  ops.add(logit_backward, {
-                              .schema = "logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor",
-                              .kind = OpKind::pointwise,
-                              .meta = floating_meta,
-                              .scalar = [](const Scalars& s) -> Expr {
-                                Expr g = s["grad_output"], x = s["self"], slope = g / (x * (1.0 - x));
-                                if (s.given("eps")) {
-                                  double low = s.number("eps"), high = 1 - low;
-                                  return loop::select(x < low || x > high, 0.0, slope);
-                                }
-                                return loop::select(x < 0.0 || x > 1.0, NAN,
-                                                    loop::select(x == 0.0 || x == 1.0, g * INFINITY, slope));
-                              },
-                          });
+  ops.add(logit_backward,
+          {
+              .schema = "logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor",
+              .kind = OpKind::pointwise,
+              .meta = floating_meta,
+              .scalar = [](const Scalars& s) -> Expr {
+                Expr g = s["grad_output"], x = s["self"], slope = g / (x * (1.0 - x));
+                if (s.given("eps")) {
+                  double low = s.number("eps"), high = 1 - low;
+                  return loop::select(x < low || x > high, 0.0, slope);
+                }
+                return loop::select(x < 0.0 || x > 1.0, NAN, loop::select(x == 0.0 || x == 1.0, g * INFINITY, slope));
+              },
+              .vjp = {{"grad_output", [](Vjp& v) { return logit_backward(v.grad(), v["self"], v.arg("eps")); }},
+                      {"self",
+                       [](Vjp& v) {  // d/dx 1 / (x - x²) = (2 x - 1) / (x - x²)²
+                         Tensor x = v["self"];
+                         Tensor slope = logit_backward(v["grad_output"], x, v.arg("eps"));
+                         return v.grad() * slope * (2.0 * x - 1.0) / (x * (1.0 - x));
+                       }}},
+          });
 
   ops.add({
       .schema = "glu(Tensor self, int dim=-1) -> Tensor",

@@ -5,10 +5,12 @@
 
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/blas.h"
+#include "tenon/ops/conversion.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/dropout.h"
 #include "tenon/ops/gradient_operator.h"
 #include "tenon/ops/random.h"
+#include "tenon/ops/reduction.h"
 #include "tenon/ops/repeat.h"
 #include "tenon/ops/softmax.h"
 #include "tenon/ops/triangular.h"
@@ -240,6 +242,24 @@ Results composed_attention(Build& b) {
   return one(out);
 }
 
+// The gradients of softmax(q kᵀ · scale + mask) v, written out, so that they have gradients themselves.
+Results attention_gradient_by_products(Build& b) {
+  DType dtype = computable(b["query"].dtype());
+  Tensor g = to(b["grad_out"], dtype), q = to(b["query"], dtype), k = to(b["key"], dtype), v = to(b["value"], dtype);
+  b.supports(b.number("dropout_p") == 0, "a second gradient of attention with dropout is not supported");
+  double scale = scale_of(b, q.size(-1));
+  Tensor scores = matmul(q, transpose(k, -2, -1)) * scale, mask = b["attn_mask"];
+  if (b.flag("is_causal")) mask = tril(ones(Sizes{q.size(-2), k.size(-2)}, kw("dtype", DType::boolean)));
+  if (mask) scores = scores + as_bias(mask, dtype);
+  Tensor weights = safe_softmax(scores, -1);
+  Tensor by_weights = matmul(g, transpose(v, -2, -1));
+  Tensor by_scores = weights * (by_weights - Tensor(sum(by_weights * weights, Sizes{-1}, true))) * scale;
+  DType out = b["query"].dtype();
+  return {{CallArg(Tensor(to(matmul(by_scores, k), out))),
+           CallArg(Tensor(to(matmul(transpose(by_scores, -2, -1), q), out))),
+           CallArg(Tensor(to(matmul(transpose(weights, -2, -1), g), out)))}};
+}
+
 }  // namespace
 
 void register_attention(Registry& ops) {
@@ -278,6 +298,7 @@ void register_attention(Registry& ops) {
                         "grad_query, Tensor grad_key, Tensor grad_value)",
               .meta = attention_backward_meta,
               .lower = lower_attention_backward,
+              .for_grad = attention_gradient_by_products,
           });
 }
 

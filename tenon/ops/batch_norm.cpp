@@ -1,9 +1,11 @@
 #include "tenon/ops/batch_norm.h"
 
+#include "tenon/ops/arithmetic.h"
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/gradient_operator.h"
 #include "tenon/ops/normalization.h"
+#include "tenon/ops/powers.h"
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/statistics.h"
 #include "tenon/ops/views.h"
@@ -151,6 +153,23 @@ Grads forward_vjp(Vjp& v) {
   Results r = batch_norm_backward(v.grad(), v["input"], v.arg("weight"), mean, var, v.out(1), v.out(2), batch,
                                   v.arg("eps"), mask);
   return {r[0], r[1], r[2]};
+}
+
+Results differentiable_gradient(Build& b) {
+  Tensor x = b["input"];
+  Sizes channels(x.rank(), 1), others;
+  channels[1] = x.size(1);
+  for (size_t d = 0; d < x.rank(); ++d)
+    if (d != 1) others.push_back(static_cast<int64_t>(d));
+  auto per_channel = [&](const Tensor& t) { return t ? Tensor(reshape(t, channels)) : none; };
+  NormalizationGradient of{
+      .grad = b["grad_out"], .input = x, .weight = per_channel(b["weight"]), .over = others, .parameter_over = others};
+  if (b.flag("train")) of.rstd = per_channel(b["save_invstd"]);
+  else {
+    of.fixed_mean = per_channel(b["running_mean"]);
+    of.fixed_rstd = rsqrt(per_channel(b["running_var"]) + b.number("eps"));
+  }
+  return masked_results(b, normalization_gradient(of));
 }
 
 void write(const Tensor& to, const Tensor& value) {
@@ -315,6 +334,7 @@ void register_batch_norm(Registry& ops) {
             return masked_metas(m, {out, parameter, parameter});
           },
           .lower = lower_gradient,
+          .for_grad = differentiable_gradient,
       });
   ops.add({
       .schema = "instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "

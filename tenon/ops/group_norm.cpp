@@ -116,6 +116,20 @@ Tensor statistics_gradient(const Vjp& v) {
   return total ? Tensor(reshape(total, v["input"].sizes())) : none;
 }
 
+// With the channels of a group as a dimension of their own: [n, group, channel, place].
+Results differentiable_gradient(Build& b) {
+  SymInt groups = b.integer("group"), width = sym::floor_div(b.integer("C"), groups);
+  Sizes split = {b.integer("N"), groups, width, b.integer("HxW")};
+  Sizes statistics = {b.integer("N"), groups, 1, 1}, channels = {1, groups, width, 1};
+  return masked_results(
+      b, normalization_gradient({.grad = reshape(b["grad_out"], split),
+                                 .input = reshape(b["input"], split),
+                                 .rstd = reshape(b["rstd"], statistics),
+                                 .weight = b.given("weight") ? Tensor(reshape(b["weight"], channels)) : none,
+                                 .over = {2, 3},
+                                 .parameter_over = {0, 3}}));
+}
+
 }  // namespace
 
 void register_group_norm(Registry& ops) {
@@ -181,6 +195,7 @@ void register_group_norm(Registry& ops) {
                                      return masked_metas(m, {out, parameter, parameter});
                                    },
                                    .lower = lower_group_norm_gradient,
+                                   .for_grad = differentiable_gradient,
                                });
 }
 

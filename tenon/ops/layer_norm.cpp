@@ -181,6 +181,18 @@ void register_layer_norm(Registry& ops) {
                 return masked_metas(m, {like(x, x.sizes), like(x, shape, weight), like(x, shape, bias)});
               },
               .lower = lower_layer_norm_gradient,
+              .for_grad =
+                  [](Build& b) {
+                    Rows rows(b, b["input"].sizes(), b.ints("normalized_shape"));
+                    Sizes outer;
+                    for (size_t d = 0; d < rows.outer; ++d) outer.push_back(static_cast<int64_t>(d));
+                    return masked_results(b, normalization_gradient({.grad = b["grad_out"],
+                                                                     .input = b["input"],
+                                                                     .rstd = b["rstd"],
+                                                                     .weight = b["weight"],
+                                                                     .over = dims_argument(rows.over),
+                                                                     .parameter_over = outer}));
+                  },
           });
   ops.add({
       .schema = "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",

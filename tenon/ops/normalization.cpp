@@ -1,5 +1,11 @@
 #include "tenon/ops/normalization.h"
 
+#include "tenon/ops/arithmetic.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/powers.h"
+#include "tenon/ops/reduction.h"
+#include "tenon/ops/views.h"
+#include "tenon/rules/infer.h"
 #include "tenon/rules/symbolic_shapes.h"
 
 namespace tenon {
@@ -28,6 +34,37 @@ void require_parameter(const ArgsView& call, const char* parameter, const Sizes&
   const TensorMeta& p = call.meta(parameter);
   call.require(p.rank() == sizes.size() && !statically_true(sym::ne(count(p.sizes), count(sizes))), parameter,
                ": expected sizes ", sizes, ", got ", p);
+}
+
+std::array<Tensor, 3> normalization_gradient(const NormalizationGradient& of) {
+  DType dtype = computable(of.input.dtype());
+  Tensor g = to(of.grad, dtype), x = to(of.input, dtype), centered, rstd;
+  auto average = [&](const Tensor& t) { return Tensor(mean(t, of.over, true)); };
+  if (of.fixed_rstd) {
+    centered = x - to(of.fixed_mean, dtype);
+    rstd = to(of.fixed_rstd, dtype);
+  } else {
+    centered = x - average(x);
+    Tensor variance = average(centered * centered), saved = to(of.rstd, dtype);
+    Tensor eps = detach(reciprocal(saved * saved) - variance);
+    rstd = rsqrt(variance + eps);
+  }
+  Tensor normal = centered * rstd, weighted = of.weight ? g * to(of.weight, dtype) : g;
+  Tensor by_input = weighted * rstd;
+  if (!of.fixed_rstd) by_input = (weighted - average(weighted) - normal * average(weighted * normal)) * rstd;
+  auto total = [&](const Tensor& t) { return of.parameter_over.empty() ? t : Tensor(sum(t, of.parameter_over, true)); };
+  return {by_input, total(g * normal), total(g)};
+}
+
+Results masked_results(const Build& b, const std::array<Tensor, 3>& gradients) {
+  Metas metas = *infer(b.op, b.args);
+  Results out;
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    const TensorMeta* meta = metas.values[i].get<TensorMeta>();
+    if (!meta) out.values.emplace_back();
+    else out.values.emplace_back(Tensor(to(reshape(gradients[i], meta->sizes), meta->dtype)));
+  }
+  return out;
 }
 
 }  // namespace tenon
