@@ -52,6 +52,7 @@ std::unique_ptr<OpenedProgram> prepare_options(const CompiledProgram::Options& o
   auto opened = std::make_unique<OpenedProgram>();
   out = {};
   out.struct_size = sizeof out;
+  out.allocator = options.allocator;
   if (options.threads > 0) {
     check(tenon_pool_create(options.threads, &opened->pool));
     out.pool = opened->pool;

@@ -8,6 +8,7 @@
 #include "tenon/artifact/signature.h"
 #include "tenon/session/session.h"
 
+struct tenon_allocator;
 struct tenon_program;
 struct tenon_state;
 struct tenon_session;
@@ -20,7 +21,8 @@ struct OpenedProgram;  // the runtime's handle
 class CompiledProgram {
  public:
   struct Options {
-    int threads = 0;  // 0: as many as the process may use
+    int threads = 0;                             // 0: as many as the process may use
+    const tenon_allocator* allocator = nullptr;  // for states and sessions; null: malloc
   };
   /// The file is validated before anything of it runs; a malformed one is an Error.
   static std::shared_ptr<const CompiledProgram> open(const std::string& path, const Options& options);

@@ -475,7 +475,9 @@ class Planner {
       spec.function = library(call.function);
       if (call.scratch != SymInt(0)) spec.scratch = expr(call.scratch);
       spec.instances.push_back(std::move(instance));
-      t().kernel(body, spec, {.name = origin, .flops = flops(s), .bytes = traffic});
+      // The last of the calls does the arithmetic; those before it lay out what it reads.
+      bool main = &call == &made.calls.back();
+      t().kernel(body, spec, {.name = origin, .flops = main ? flops(s) : std::nullopt, .bytes = traffic});
     }
   }
   std::optional<Expr> flops(const loop::Step& s) const {

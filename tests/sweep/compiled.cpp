@@ -1,10 +1,16 @@
-// The call as a program, compiled: the interpreter of kernels and machine code for every target of this machine give
-// the same bits, and the values of the interpreter of programs.
+// The call as a program, compiled, on memory that ends at guard pages: the interpreter of kernels and machine code for
+// every target of this machine give the same bits, and the values of the interpreter of programs.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <mutex>
 
 #include "tenon/artifact/compile.h"
 #include "tenon/artifact/compiled_program.h"
+#include "tenon/artifact/runtime_tensor.h"
 #include "tenon/compile/emit_native.h"
 #include "tenon/pipeline.h"
 #include "tenon/rules/call.h"
@@ -62,6 +68,46 @@ std::vector<CallArg> run(const std::shared_ptr<const CompiledProgram>& program, 
   return results_of(CompiledSession(program).run(state, inputs));
 }
 
+/// Memory that ends where nothing can be touched. Small blocks begin likewise.
+class Guarded {
+ public:
+  explicit Guarded(size_t bytes) {
+    size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    size_t whole = (bytes + page - 1) / page * page;
+    total_ = whole + 2 * page;
+    memory_ = mmap(nullptr, total_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    require(memory_ != MAP_FAILED, "no memory for ", total_, " bytes");
+    if (whole > 0) mprotect(static_cast<std::byte*>(memory_) + page, whole, PROT_READ | PROT_WRITE);
+    start_ = static_cast<std::byte*>(memory_) + page + whole - bytes;
+  }
+  ~Guarded() { munmap(memory_, total_); }
+  Guarded(const Guarded&) = delete;
+  std::byte* start() const { return start_; }
+
+ private:
+  void* memory_ = nullptr;
+  size_t total_ = 0;
+  std::byte* start_ = nullptr;
+};
+
+std::mutex blocks_mutex;
+std::map<void*, std::unique_ptr<Guarded>> blocks;
+
+/// Working memory of sessions: each block ends at a guard page, as far as its alignment lets it.
+const tenon_allocator guarded_memory = {nullptr,
+                                        [](void*, size_t size, size_t alignment) -> void* {
+                                          size_t rounded = (size + alignment - 1) / alignment * alignment;
+                                          auto* block = new Guarded(rounded);
+                                          std::lock_guard lock(blocks_mutex);
+                                          blocks.emplace(block->start(), block);
+                                          return block->start();
+                                        },
+                                        [](void*, void* memory, size_t) {
+                                          std::lock_guard lock(blocks_mutex);
+                                          blocks.erase(memory);
+                                        }};
+
+/// Each tensor as far as it reaches, up to a guard page.
 std::vector<CallArg> copies(const std::vector<CallArg>& inputs) {
   std::vector<CallArg> out;
   for (const CallArg& a : inputs) {
@@ -70,9 +116,13 @@ std::vector<CallArg> copies(const std::vector<CallArg>& inputs) {
       out.push_back(a);
       continue;
     }
-    auto storage = std::make_shared<Storage>(t->storage()->size());
-    if (storage->size() > 0) std::memcpy(storage->mutable_data(), t->storage()->data(), storage->size());
-    out.emplace_back(Tensor(t->meta(), storage));
+    TensorMeta meta = t->meta();
+    size_t bytes = artifact::reach_bytes(meta);
+    auto memory = std::make_shared<Guarded>(bytes);
+    if (bytes > 0) std::memcpy(memory->start(), t->bytes(), bytes);
+    meta.offset = 0;
+    out.emplace_back(
+        Tensor(meta, std::make_shared<Storage>(std::span<const std::byte>(memory->start(), bytes), memory)));
   }
   return out;
 }
@@ -104,7 +154,8 @@ Outcome check_compiled(const Op& op, const Case& recorded) {
   for (artifact::Target target : {artifact::Target::x86_64_v3, artifact::Target::x86_64_v4}) {
     auto isa = target == artifact::Target::x86_64_v3 ? compile::Isa::v3 : compile::Isa::v4;
     if (!compile::machine_has(isa)) continue;
-    auto compiled = CompiledProgram::open(artifact::compile_program(*executable, *state, {.targets = {target}}), {});
+    auto compiled = CompiledProgram::open(artifact::compile_program(*executable, *state, {.targets = {target}}),
+                                          {.allocator = &guarded_memory});
     auto own = copies(inputs);
     if (auto wrong = differ(run(compiled, own), interpreted, true))
       return text("machine code for ", name(target), ": ", *wrong);
