@@ -9,6 +9,7 @@
 #include "tenon/export/runnable.h"
 #include "tenon/export/serde/load.h"
 #include "tenon/lower/lower.h"
+#include "tenon/optimize/fold_state.h"
 #include "tenon/optimize/fuse.h"
 #include "tenon/passes/check_metas.h"
 #include "tenon/passes/decompose.h"
@@ -128,7 +129,12 @@ std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional, P
     size_t before = out->program.on_state.size() + out->program.steps.size();
     out->program = driver.run(name, before, [&] { return run(std::move(out->program)); });
   };
+  using loop::Program;
+  pass("fold_state", StageName::folded,
+       [](Program p) { return optimize::fold_state(std::move(p), {.trivial = false}); });
   pass("fuse", StageName::fused, optimize::fuse);
+  // Again: of constants and copies those are left now that no reader could take in.
+  pass("fold_state", StageName::fused, [](Program p) { return optimize::fold_state(std::move(p)); });
   return out;
 }
 std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional, StageName until) {
