@@ -5,7 +5,7 @@
 
 namespace tenon {
 
-extern Handle mse_loss, nll_loss_nd, cross_entropy_loss;
+extern Handle mse_loss, nll_loss_nd, cross_entropy_loss, binary_cross_entropy_with_logits;
 
 int64_t reduction_of(const ArgsView& call);
 Tensor reduce_loss(const Tensor& each, const ArgsView& call);

@@ -9,6 +9,8 @@
 
 namespace tenon {
 
+Handle binary_cross_entropy_with_logits;
+
 static Handle binary_cross_entropy_backward;
 
 namespace {
@@ -78,25 +80,26 @@ void register_loss_binary_cross_entropy(Registry& ops) {
                 return loss_gradient(b, b.given("weight") ? slope * b["weight"] : slope);
               },
       });
-  ops.add({
-      .schema = "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? "
-                "pos_weight=None, int reduction=1) -> Tensor",
-      .kind = OpKind::reduction,
-      .meta = [](MetaCall& m) { return loss_meta(m, of_logits); },
-      .lower = [](Lower& l) { lower_loss(l, of_logits, logit_cross_entropy); },
-      .vjp = {{"self",
-               [](Vjp& v) {
-                 Tensor t = v["target"], p = v["pos_weight"], s = sigmoid(v["self"]);
-                 return weighted(v, p ? (p * t + 1.0 - t) * s - p * t : s - t);
-               }},
-              {"target",
-               [](Vjp& v) {
-                 Tensor x = v["self"], p = v["pos_weight"];
-                 if (!p) return weighted(v, -x);
-                 Tensor negative = log_sigmoid(-x), positive = log_sigmoid(x);
-                 return weighted(v, negative - p * positive);
-               }}},
-  });
+  ops.add(binary_cross_entropy_with_logits,
+          {
+              .schema = "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? "
+                        "pos_weight=None, int reduction=1) -> Tensor",
+              .kind = OpKind::reduction,
+              .meta = [](MetaCall& m) { return loss_meta(m, of_logits); },
+              .lower = [](Lower& l) { lower_loss(l, of_logits, logit_cross_entropy); },
+              .vjp = {{"self",
+                       [](Vjp& v) {
+                         Tensor t = v["target"], p = v["pos_weight"], s = sigmoid(v["self"]);
+                         return weighted(v, p ? (p * t + 1.0 - t) * s - p * t : s - t);
+                       }},
+                      {"target",
+                       [](Vjp& v) {
+                         Tensor x = v["self"], p = v["pos_weight"];
+                         if (!p) return weighted(v, -x);
+                         Tensor negative = log_sigmoid(-x), positive = log_sigmoid(x);
+                         return weighted(v, negative - p * positive);
+                       }}},
+          });
 }
 
 }  // namespace tenon

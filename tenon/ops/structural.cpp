@@ -6,7 +6,7 @@
 
 namespace tenon {
 
-Handle grad_region;
+Handle grad_region, assert_async;
 
 namespace {
 
@@ -83,7 +83,10 @@ void register_structural(Registry& ops) {
             "_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, "
             "Device? device=None, Layout? layout=None) -> ()");
   assertion(holds, "_assert_scalar(Scalar self, str assert_msg) -> ()");
-  assertion(holds, "_assert_async.msg(Tensor self, str assert_msg) -> ()");
+  ops.add(assert_async, {.schema = "_assert_async.msg(Tensor self, str assert_msg) -> ()",
+                         .kind = OpKind::structural,
+                         .traits = {.asserts = true},
+                         .asserts = holds});
   assertion(holds, "_assert_async(Tensor self) -> ()");
   assertion(within_range, "sym_constrain_range_for_size(Scalar size, *, int? min=None, int? max=None) -> ()");
   assertion(within_range, "sym_constrain_range(Scalar size, *, int? min=None, int? max=None) -> ()");

@@ -4,6 +4,7 @@
 
 namespace tenon {
 
-extern Handle grad_region;  // runs a graph with gradients on or off
+extern Handle grad_region;   // runs a graph with gradients on or off
+extern Handle assert_async;  // fails with a message where its one element is 0
 
 }  // namespace tenon
