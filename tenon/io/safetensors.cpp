@@ -74,15 +74,23 @@ bool looks_like_safetensors(std::span<const std::byte> bytes) {
   return bytes.size() > length_bytes && bytes[length_bytes] == std::byte('{') && header_length(bytes) <= largest_header;
 }
 
-std::vector<NamedArray> read_safetensors(std::span<const std::byte> file, const std::string& subject,
-                                         std::shared_ptr<const void> owner) {
+namespace {
+
+std::string_view header_of(std::span<const std::byte> file, const std::string& subject) {
   require(file.size() >= length_bytes, subject, ": no safetensors file: it has ", file.size(), " bytes");
   uint64_t length = header_length(file);
   require(length <= largest_header && length <= file.size() - length_bytes, subject, ": the header should have ",
           length, " bytes, and the file has ", file.size(), "; it is cut off or no safetensors file");
-  std::string_view header(reinterpret_cast<const char*>(file.data()) + length_bytes, static_cast<size_t>(length));
+  return {reinterpret_cast<const char*>(file.data()) + length_bytes, static_cast<size_t>(length)};
+}
+
+}  // namespace
+
+std::vector<NamedArray> read_safetensors(std::span<const std::byte> file, const std::string& subject,
+                                         std::shared_ptr<const void> owner) {
+  std::string_view header = header_of(file, subject);
   JsonDocument document(header, subject);
-  std::span<const std::byte> data = file.subspan(length_bytes + static_cast<size_t>(length));
+  std::span<const std::byte> data = file.subspan(length_bytes + header.size());
   std::vector<NamedArray> out;
   for (JsonMember member : document.root().members())
     if (member.key != "__metadata__") out.push_back({std::string(member.key), read_entry(member.value, data, owner)});
@@ -94,7 +102,19 @@ std::vector<NamedArray> load_safetensors(const std::string& path) {
   return read_safetensors(file->bytes(), path, file);
 }
 
-void save_safetensors(const std::string& path, std::span<const NamedArray> arrays) {
+SafetensorsMetadata load_safetensors_metadata(const std::string& path) {
+  std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+  JsonDocument document(header_of(file->bytes(), path), path);
+  SafetensorsMetadata out;
+  for (JsonMember member : document.root().members())
+    if (member.key == "__metadata__")
+      for (JsonMember entry : member.value.members())
+        out.emplace_back(std::string(entry.key), std::string(entry.value.as_string()));
+  return out;
+}
+
+void save_safetensors(const std::string& path, std::span<const NamedArray> arrays,
+                      const SafetensorsMetadata& metadata) {
   struct Part {
     const NamedArray* named;
     const Spelling* spelling;
@@ -119,6 +139,12 @@ void save_safetensors(const std::string& path, std::span<const NamedArray> array
                    [](const Part& a, const Part& b) { return a.spelling->size > b.spelling->size; });
   JsonWriter header;
   header.begin_object();
+  if (!metadata.empty()) {
+    header.key("__metadata__");
+    header.begin_object();
+    for (const auto& [key, value] : metadata) header.field(key, std::string_view(value));
+    header.end_object();
+  }
   int64_t at = 0;
   for (const Part& part : parts) {
     header.key(part.named->name);

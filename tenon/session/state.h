@@ -33,6 +33,9 @@ class State {
   void changed() { ++version_; }
   uint64_t seed() const { return seed_; }
   int64_t draw() { return draws_++; }  // a run that draws numbers takes one
+  int64_t draws() const { return draws_; }
+  /// Goes on drawing where another state stopped.
+  void set_random(uint64_t seed, int64_t draws) { seed_ = seed, draws_ = draws; }
   std::shared_mutex& mutex() const { return mutex_; }
 
  private:

@@ -6,6 +6,7 @@
 #include "tenon/base/signals.h"
 #include "tools/tenon/files.h"
 #include "tools/tenon/memory.h"
+#include "tools/tenon/train_options.h"
 #include "tools/tenon/verbs.h"
 
 namespace tenon::tool {
@@ -29,6 +30,7 @@ struct Requests {
   ConvertRequest convert;
   CompileRequest compile;
   BenchRequest bench;
+  TrainRequest train;
   bool ops_json = false;
   int64_t max_memory = 0;
 };
@@ -236,12 +238,13 @@ struct CommandLine {
     add_run(app, requests.run);
     add_grad(app, requests.grad);
     add_convert(app, requests.convert);
+    add_open(add_train(app, requests.train), requests.train.open);
     add_compile(app, requests.compile);
     add_bench(app, requests.bench);
     CLI::App* ops = app.add_subcommand("ops", "List every operator and the rules it has");
     ops->add_flag("--json", requests.ops_json, "Print JSON");
     ops->footer("Example:\n  tenon ops | grep aten::conv");
-    for (const char* name : {"show", "run", "grad", "convert", "compile", "bench"})
+    for (const char* name : {"show", "run", "grad", "convert", "train", "compile", "bench"})
       add_max_memory(*app.get_subcommand(name), requests.max_memory);
     app.add_subcommand("doctor", "Say what Tenon finds on this machine")->footer("Example:\n  tenon doctor");
     app.footer("tenon VERB --help explains a verb. Exit status: 0, 1 (bad input or program), 2 (usage).");
@@ -257,6 +260,7 @@ struct CommandLine {
     if (name == "convert") return convert_file(requests.convert);
     if (name == "compile") return compile_file(requests.compile);
     if (name == "bench") return bench_file(requests.bench);
+    if (name == "train") return train_file(requests.train);
     if (name == "ops") return list_ops(requests.ops_json);
     if (name == "doctor") return doctor();
     unreachable();
@@ -292,7 +296,7 @@ int main(int argc, char** argv) {
     std::string verb = line.verb();
     std::string what = error.what();
     if (verb.empty() && (argc < 2 || argv[1][0] != '-'))
-      what = text("expected a verb: show, run, grad, convert, compile, bench, ops or doctor",
+      what = text("expected a verb: show, run, grad, convert, train, compile, bench, ops or doctor",
                   argc < 2 ? std::string() : text(", got ", quoted(argv[1])));
     complain(text(verb.empty() ? "" : verb + ": ", what, "; see tenon ", verb.empty() ? "" : verb + " ", "--help"));
     return usage;

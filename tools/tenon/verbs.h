@@ -7,6 +7,7 @@
 #include "tenon/artifact/compile.h"
 #include "tenon/pipeline.h"
 #include "tenon/train/mode.h"
+#include "tenon/train/trainer.h"
 
 namespace tenon::tool {
 
@@ -71,6 +72,20 @@ struct BenchRequest {
   bool json = false;
 };
 int bench_file(const BenchRequest& request);
+
+struct TrainRequest {
+  std::string file, out;
+  OpenOptions open;
+  std::string data, held_out;  // files of samples
+  train::TrainerOptions options;
+  std::string resume;     // a state to go on from
+  double save_every = 0;  // seconds; 0: at the end of each epoch only
+  int threads = 0;
+  bool json = false;  // a line for each epoch
+};
+int train_file(const TrainRequest& request);
+/// "90s", "5m", "1.5h" or seconds. An Error says what was expected.
+double parse_duration(const std::string& text);
 
 int list_ops(bool json);
 int doctor();
