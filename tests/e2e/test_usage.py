@@ -18,7 +18,7 @@ class Usage(CommandTest):
         self.assertIn("got 'frobnicate'", self.refused("frobnicate", status=2))
 
     def test_every_verb_has_help_with_an_example(self):
-        for verb in ("show", "run", "grad", "convert", "ops", "doctor"):
+        for verb in ("show", "run", "grad", "convert", "train", "ops", "doctor"):
             self.assertIn("Example:\n  tenon " + verb, self.good(verb, "--help"))
             self.assertIn(verb, self.good("--help"))
 
