@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tenon/interp/anchors.h"
 #include "tenon/interp/arena.h"
 #include "tenon/interp/bind_symbols.h"
 #include "tenon/interp/eager.h"
+#include "tenon/interp/segments.h"
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/elements.h"
@@ -19,39 +19,7 @@ using loop::BufferId;
 using loop::no_buffer;
 using loop::Role;
 
-/// Steps between two places where data tells a size.
-struct ProgramRunner::Segment {
-  std::span<const loop::Step> steps;
-  const uint32_t* origins = nullptr;  // of each step; null in on_state
-  std::vector<BufferId> born;         // arena buffers first written here whose size is known by then
-  std::vector<size_t> first, last;    // of each of those: the steps of its life, within this segment
-  std::list<Prepared> prepared;       // the most recent first
-  std::unique_ptr<Storage> memory;    // of its arena buffers
-};
-
-/// A segment made ready for one combination of sizes.
-struct ProgramRunner::Prepared {
-  std::vector<std::pair<sym::Expr, sym::Expr>> symbols;
-  std::vector<loop::Buffer> buffers;  // with numbers for sizes, as far as they are known
-  std::vector<std::optional<CompiledStage>> stages;
-  std::vector<std::optional<PreparedAnchor>> anchors;
-  std::vector<std::string> failures;             // of anchors whose sizes do not belong together
-  std::vector<std::vector<size_t>> temporaries;  // of anchors: offsets in the segment's memory
-  std::vector<size_t> offsets;                   // of the segment's `born`, likewise
-  size_t bytes = 0;
-  struct View {
-    BufferId buffer, root;
-    int64_t offset, bytes;
-  };
-  std::vector<View> views;        // whose sizes are known
-  std::vector<BufferId> outputs;  // likewise
-};
-
 namespace {
-
-BufferId root_of(const loop::Program& program, BufferId b) {
-  return program.buffers[b].view_of == no_buffer ? b : program.buffers[b].view_of;
-}
 
 /// The bytes that a buffer reaches over; 0 where it has no elements.
 int64_t reach_bytes(const loop::Buffer& b) {
@@ -77,16 +45,23 @@ bool resolve(loop::Buffer& b, const sym::Bindings& symbols) {
       if (!value) return false;
       e = *value;
     }
-  auto offset = value_of(b.offset, symbols);
-  if (offset) b.offset = *offset;
+  if (auto offset = value_of(b.offset, symbols)) b.offset = *offset;
   for (SymInt size : b.sizes) require(size.as_int() >= 0, b.name, ": a tensor would have a negative size, ", b.sizes);
-  return offset.has_value();
+  return true;
+}
+
+/// Whether some of the symbols of a list are among these.
+bool has(std::span<const SymInt> list, const Symbols& symbols) {
+  for (SymInt e : list)
+    if (!e.is_int())
+      for (SymInt s : sym::symbols_of(e))
+        if (symbols.contains(s.name())) return true;
+  return false;
 }
 
 bool is_resolved(const loop::Buffer& b) {
   auto number = [](SymInt e) { return e.is_int(); };
-  return std::all_of(b.sizes.begin(), b.sizes.end(), number) &&
-         std::all_of(b.strides.begin(), b.strides.end(), number) && b.offset.is_int();
+  return std::all_of(b.sizes.begin(), b.sizes.end(), number) && std::all_of(b.strides.begin(), b.strides.end(), number);
 }
 
 TensorMeta meta_of(const loop::Buffer& b) {
@@ -99,81 +74,49 @@ TensorMeta meta_of(const loop::Buffer& b) {
 
 }  // namespace
 
-ProgramRunner::ProgramRunner(const loop::Program& program) : program_(program) {
-  auto add = [&](std::span<const loop::Step> steps, const uint32_t* origins) {
-    Segment s;
-    s.steps = steps;
-    s.origins = origins;
-    segments_.push_back(std::move(s));
-  };
-  add(program.on_state, nullptr);
-  size_t begin = 0;
-  for (size_t i = 0; i < program.steps.size(); ++i) {
-    bool ends = std::holds_alternative<loop::Bind>(program.steps[i]) &&
-                (i + 1 == program.steps.size() || !std::holds_alternative<loop::Bind>(program.steps[i + 1]));
-    if (!ends) continue;
-    add(std::span(program.steps).subspan(begin, i + 1 - begin), program.nodes.data() + begin);
-    begin = i + 1;
-  }
-  add(std::span(program.steps).subspan(begin), program.nodes.data() + begin);
-
-  // Where each root is first written and last used, by segment and step.
-  struct Life {
-    size_t segment = ~size_t{0}, first = 0, last_segment = 0, last = 0;
-    bool by_call = false;
-  };
-  std::vector<Life> lives(program.buffers.size());
-  for (size_t s = 0; s < segments_.size(); ++s)
-    for (size_t i = 0; i < segments_[s].steps.size(); ++i) {
-      auto use = [&](BufferId b) {
-        Life& life = lives[root_of(program, b)];
-        life.last_segment = s;
-        life.last = i;
-      };
-      const loop::Step& step = segments_[s].steps[i];
-      loop::for_each_read(program, step, use);
-      loop::for_each_write(program, step, [&](BufferId b) {
-        Life& life = lives[root_of(program, b)];
-        if (life.segment == ~size_t{0}) {
-          life.segment = s;
-          life.first = i;
-          life.by_call = std::holds_alternative<loop::Call>(step);
-        }
-        use(b);
-      });
-    }
-  for (BufferId b = 0; b < program.buffers.size(); ++b) {
-    const Life& life = lives[b];
-    const loop::Buffer& buffer = program.buffers[b];
-    bool ours = buffer.role == Role::arena || buffer.role == Role::derived;
-    if (!ours || buffer.view_of != no_buffer || life.segment == ~size_t{0} || life.by_call) continue;
-    Segment& segment = segments_[life.segment];
-    bool stays = life.last_segment != life.segment || buffer.role == Role::derived;
-    segment.born.push_back(b);
-    segment.first.push_back(life.first);
-    segment.last.push_back(stays ? segment.steps.size() : life.last);
-  }
-}
+ProgramRunner::ProgramRunner(const loop::Program& program)
+    : program_(program), segments_(std::make_unique<Segments>(cut(program))) {}
 
 ProgramRunner::~ProgramRunner() = default;
 
-ProgramRunner::Prepared& ProgramRunner::prepare(Segment& segment, const sym::Bindings& symbols) {
+Prepared& ProgramRunner::prepare(const Block& block, Segment& segment, const sym::Bindings& symbols) {
+  // Symbols that change within a run count for those segments alone that speak of them.
+  Symbols ignored;
+  for (std::string_view name : segments_->changing)
+    if (!segment.depends.contains(name)) ignored.insert(name);
+  std::vector<std::pair<sym::Expr, sym::Expr>> key;
+  const auto* values = &symbols.values();
+  if (!ignored.empty()) {
+    for (const auto& entry : *values)
+      if (!ignored.contains(entry.first.name())) key.push_back(entry);
+    values = &key;
+  }
   for (auto it = segment.prepared.begin(); it != segment.prepared.end(); ++it)
-    if (it->symbols == symbols.values()) {
+    if (it->symbols == *values) {
       if (it != segment.prepared.begin()) segment.prepared.splice(segment.prepared.begin(), segment.prepared, it);
       return segment.prepared.front();
     }
   Prepared p;
-  p.symbols = symbols.values();
+  p.symbols = *values;
   p.buffers = program_.buffers;
   for (BufferId b = 0; b < p.buffers.size(); ++b) {
     loop::Buffer& buffer = p.buffers[b];
-    if (!resolve(buffer, symbols)) buffer = program_.buffers[b];
-    else if (buffer.view_of != no_buffer)
-      p.views.push_back({b, buffer.view_of,
-                         sym::checked_mul(buffer.offset.as_int(), static_cast<int64_t>(item_size(buffer.dtype))),
-                         reach_bytes(buffer)});
-    else if (buffer.role == Role::output) p.outputs.push_back(b);
+    bool changes = !ignored.empty() && (has(buffer.sizes, ignored) || has(buffer.strides, ignored));
+    if (changes || !resolve(buffer, symbols)) buffer = program_.buffers[b];
+    else if (buffer.role == Role::output && buffer.view_of == no_buffer) p.outputs.push_back(b);
+  }
+  for (BufferId b : block.views) {
+    const loop::Buffer& buffer = p.buffers[b];
+    if (!is_resolved(buffer)) continue;
+    SymInt offset = program_.buffers[b].offset;
+    if (!has(std::span(&offset, 1), segments_->changing)) {
+      auto value = value_of(offset, symbols);
+      if (!value) continue;
+      offset = sym::checked_mul(*value, static_cast<int64_t>(item_size(buffer.dtype)));
+    } else {
+      offset = offset * static_cast<int64_t>(item_size(buffer.dtype));
+    }
+    p.views.push_back({b, buffer.view_of, offset, reach_bytes(buffer)});
   }
   Resolved resolved{program_, p.buffers, symbols};
   std::vector<Lifetime> lifetimes;
@@ -187,7 +130,7 @@ ProgramRunner::Prepared& ProgramRunner::prepare(Segment& segment, const sym::Bin
     p.failures.emplace_back();
     if (auto* stage = std::get_if<loop::Stage>(&step)) p.stages.back().emplace(resolved, *stage);
     else if (!std::holds_alternative<loop::Call>(step) && !std::holds_alternative<loop::Bind>(step) &&
-             !std::holds_alternative<loop::Check>(step)) {
+             !std::holds_alternative<loop::Check>(step) && !std::holds_alternative<loop::Control>(step)) {
       try {
         p.anchors.back().emplace(resolved, step);
         for (size_t bytes : p.anchors.back()->temporaries()) lifetimes.push_back({bytes, i, i});
@@ -258,9 +201,10 @@ int64_t integer_in(const loop::Buffer& b, std::byte* place) { return scalar_inte
 /// One run: where every buffer lies, and what the symbols are.
 class ProgramRunner::Run {
  public:
-  Run(const loop::Program& program, std::span<const CallArg> inputs, const Options& options)
+  Run(const loop::Program& program, const Symbols& changing, std::span<const CallArg> inputs, const Options& options)
       : symbols(bind_symbols(program.inputs, program.ranges, inputs)),
         program_(program),
+        changing_(changing),
         inputs_(inputs),
         options_(options),
         places_(program.buffers.size(), nullptr),
@@ -270,25 +214,32 @@ class ProgramRunner::Run {
 
   sym::Bindings symbols;
 
-  void place(Segment& segment, const Prepared& p) {
-    place_inputs(p);
+  /// What a run of a body before left is no longer there.
+  void forget(const Block& block) {
+    for (const auto* list : {&block.views, &block.called})
+      for (BufferId b : *list) places_[b] = nullptr;
+  }
+
+  void place(Segment& segment, const Prepared& p, bool outermost) {
+    if (outermost) place_inputs(p);
     if (!segment.memory || segment.memory->size() < p.bytes) segment.memory = std::make_unique<Storage>(p.bytes);
-    std::byte* base = memory_ = segment.memory->mutable_data();
+    std::byte* base = segment.memory->mutable_data();
     for (size_t i = 0; i < segment.born.size(); ++i) {
       places_[segment.born[i]] = base + p.offsets[i];
       extent_[segment.born[i]] = reach_bytes(p.buffers[segment.born[i]]);
     }
     for (BufferId b : p.outputs)
-      if (!places_[b]) {
+      if (outermost && !places_[b]) {
         const loop::Buffer& buffer = p.buffers[b];
         put(b, Tensor(meta_of(buffer), std::make_shared<Storage>(static_cast<size_t>(reach_bytes(buffer)))), true);
       }
     place_views(p);
   }
 
-  void step(const loop::Step& step, const Prepared& p, size_t i) {
+  void step(const Segment& segment, const Prepared& p, size_t i) {
+    const loop::Step& step = segment.steps[i];
     if (p.stages[i]) p.stages[i]->run(places_.data());
-    else if (p.anchors[i]) anchor(*p.anchors[i], p.temporaries[i]);
+    else if (p.anchors[i]) anchor(*p.anchors[i], segment.memory->mutable_data(), p.temporaries[i]);
     else if (!p.failures[i].empty()) fail(p.failures[i]);
     else if (auto* call = std::get_if<loop::Call>(&step)) this->call(*call, p);
     else if (auto* bind = std::get_if<loop::Bind>(&step)) this->bind(*bind, p);
@@ -307,9 +258,9 @@ class ProgramRunner::Run {
   }
 
  private:
-  void anchor(const PreparedAnchor& anchor, const std::vector<size_t>& offsets) {
+  void anchor(const PreparedAnchor& anchor, std::byte* memory, const std::vector<size_t>& offsets) {
     SmallVector<std::byte*, 4> temporaries;
-    for (size_t offset : offsets) temporaries.push_back(memory_ + offset);
+    for (size_t offset : offsets) temporaries.push_back(memory + offset);
     anchor.run(places_.data(), temporaries.data());
   }
 
@@ -347,11 +298,12 @@ class ProgramRunner::Run {
   void place_views(const Prepared& p) {
     for (const Prepared::View& v : p.views) {
       if (places_[v.buffer] || !places_[v.root]) continue;
+      int64_t offset = v.offset.is_int() ? v.offset.as_int() : sym::evaluate(v.offset, symbols);
       int64_t before = held_[v.root] ? held_[v.root].bytes() - held_[v.root].storage()->data() : 0;
-      require(v.bytes == 0 || (v.offset >= -before && sym::checked_add(v.offset, v.bytes) <= extent_[v.root]),
+      require(v.bytes == 0 || (offset >= -before && sym::checked_add(offset, v.bytes) <= extent_[v.root]),
               p.buffers[v.buffer].name, ": a view of ", p.buffers[v.buffer].sizes, " with strides ",
-              p.buffers[v.buffer].strides, " from ", p.buffers[v.buffer].offset, " reaches beyond its base");
-      places_[v.buffer] = places_[v.root] + (v.bytes == 0 ? 0 : v.offset);
+              p.buffers[v.buffer].strides, " from byte ", offset, " reaches beyond its base");
+      places_[v.buffer] = places_[v.root] + (v.bytes == 0 ? 0 : offset);
     }
   }
 
@@ -421,7 +373,7 @@ class ProgramRunner::Run {
     }
     int64_t value = bind.dim < 0 ? integer_in(b, places_[bind.from])
                                  : held_[bind.from].sizes()[static_cast<size_t>(bind.dim)].as_int();
-    if (auto known = symbols.find(bind.symbol))
+    if (auto known = symbols.find(bind.symbol); known && !changing_.contains(bind.symbol.name()))
       require(*known == SymInt(value), "an input was given for a size of ", *known, " (", bind.symbol,
               "), the data say ", value);
     symbols.set(bind.symbol, value);
@@ -435,9 +387,9 @@ class ProgramRunner::Run {
   }
 
   const loop::Program& program_;
+  const Symbols& changing_;
   std::span<const CallArg> inputs_;
   const Options& options_;
-  std::byte* memory_ = nullptr;                        // of the segment
   std::vector<std::byte*> places_;                     // of each buffer; null where there is none yet
   std::vector<int64_t> extent_;                        // bytes that lie behind a root's place
   std::vector<Tensor> held_;                           // inputs, results of calls and outputs, by buffer
@@ -450,22 +402,58 @@ std::vector<CallArg> ProgramRunner::run(std::span<const CallArg> inputs, const O
          inputs.size());
   install();
   DispatchScope eager(nullptr);
-  Run run(program_, inputs, options);
-  for (Segment& segment : segments_) {
-    Prepared& p = prepare(segment, run.symbols);
-    run.place(segment, p);
-    bool on_state = &segment == &segments_.front();
+  Run run(program_, segments_->changing, inputs, options);
+  run_block(segments_->main, run, options);
+  return run.finish();
+}
+
+void ProgramRunner::run_block(Block& block, Run& run, const Options& options) {
+  bool outermost = &block == &segments_->main;
+  if (!outermost) run.forget(block);
+  for (Segment& segment : block.segments) {
+    Prepared& p = prepare(block, segment, run.symbols);
+    run.place(segment, p, outermost);
+    bool on_state = outermost && &segment == &block.segments.front();
     if (on_state && !options.state_changed) continue;
     for (size_t i = 0; i < segment.steps.size(); ++i) {
       try {
-        run.step(segment.steps[i], p, i);
+        if (auto* control = std::get_if<loop::Control>(&segment.steps[i]))
+          run_control(*control, segment.control[i], run, options);
+        else run.step(segment, p, i);
       } catch (const Error& e) {
         if (on_state) throw;
         fail_in(program_.origins[segment.origins[i]], e.what());
       }
     }
   }
-  return run.finish();
+}
+
+void ProgramRunner::run_control(const loop::Control& control, std::vector<Block>& bodies, Run& run,
+                                const Options& options) {
+  auto value = [&] { return sym::evaluate(control.value, run.symbols); };
+  switch (control.kind) {
+    case loop::Control::Kind::choose: {
+      int64_t which = value();
+      expect(which >= 0 && static_cast<size_t>(which) < bodies.size(), "a choice of body ", which, " of ",
+             bodies.size());
+      return run_block(bodies[static_cast<size_t>(which)], run, options);
+    }
+    case loop::Control::Kind::repeat:
+      for (;;) {
+        run_block(bodies[0], run, options);
+        if (value() == 0) return;
+        run_block(bodies[1], run, options);
+      }
+    case loop::Control::Kind::counted: {
+      int64_t count = value();
+      for (int64_t i = 0; i < count; ++i) {
+        run.symbols.set(control.symbol, i);
+        run_block(bodies[0], run, options);
+      }
+      return;
+    }
+  }
+  unreachable();
 }
 
 }  // namespace tenon::interp

@@ -1,13 +1,17 @@
 // Executes a lowered program: memory, prepared stages, and the order of segments between sizes that data tells.
 #pragma once
-#include <list>
 #include <memory>
-#include <optional>
 
-#include "tenon/interp/stage.h"
+#include "tenon/loop/program.h"
+#include "tenon/sym/evaluate.h"
 #include "tenon/tensor/dispatch.h"
 
 namespace tenon::interp {
+
+struct Block;  // interp/segments.h
+struct Prepared;
+struct Segment;
+struct Segments;
 
 /// One program and the memory to run it, for one thread at a time. What a run needs is made ready once for each
 /// combination of sizes and kept for the last sixteen; a run of known sizes allocates nothing but its results.
@@ -26,13 +30,13 @@ class ProgramRunner {
   std::vector<CallArg> run(std::span<const CallArg> inputs, const Options& options);
 
  private:
-  struct Segment;
-  struct Prepared;
   class Run;
-  Prepared& prepare(Segment& segment, const sym::Bindings& symbols);
+  Prepared& prepare(const Block& block, Segment& segment, const sym::Bindings& symbols);
+  void run_block(Block& block, Run& run, const Options& options);
+  void run_control(const loop::Control& control, std::vector<Block>& bodies, Run& run, const Options& options);
 
   const loop::Program& program_;
-  std::vector<Segment> segments_;  // on_state, then the pieces of steps
+  std::unique_ptr<Segments> segments_;
 };
 
 }  // namespace tenon::interp

@@ -87,6 +87,10 @@ struct Reads {
   void operator()(const Check& c) const {
     if (c.tensor != no_buffer) visit(c.tensor);
   }
+  void operator()(const Control& c) const {
+    for (const Body& body : c.bodies)
+      for (const Step& step : body.steps) std::visit(*this, step);
+  }
 };
 
 struct Writes {
@@ -126,6 +130,88 @@ struct Writes {
   }
   void operator()(const Bind&) const {}
   void operator()(const Check&) const {}
+  void operator()(const Control& c) const {
+    for (const Body& body : c.bodies)
+      for (const Step& step : body.steps) std::visit(*this, step);
+  }
+};
+
+/// Visits the sizes below some expressions, each expression once.
+class SizesWithin {
+ public:
+  SizesWithin(const Program& program, const std::function<void(SymInt)>& visit) : program_(program), visit_(visit) {}
+  void of(ExprId id) {
+    if (id == ~0u || !seen_.insert(id).second) return;
+    const ExprNode& n = program_.arena[id];
+    if (n.fn == Fn::size) visit_(n.size);
+    for (ExprId arg : n.args) of(arg);
+    of(n.guard);
+    of(n.otherwise);
+  }
+
+ private:
+  const Program& program_;
+  const std::function<void(SymInt)>& visit_;
+  std::unordered_set<ExprId> seen_;
+};
+
+struct SizesOf {
+  const Program& program;
+  const std::function<void(SymInt)>& visit;
+  void list(const Sizes& sizes) const {
+    for (SymInt e : sizes) visit(e);
+  }
+  template <class... Operands>
+  void all(const Operands&... operands) const {
+    for (const Operand* o : {&operands...}) {
+      list(o->sizes);
+      list(o->strides);
+      visit(o->offset);
+    }
+  }
+  void operator()(const Stage& s) const {
+    list(s.domain);
+    list(s.reduce);
+    SizesWithin within(program, visit);
+    for (const Accumulator& a : s.accumulators) within.of(a.value);
+    for (const Store& store : s.stores) {
+      for (ExprId at : store.at) within.of(at);
+      within.of(store.value);
+      within.of(store.where);
+    }
+  }
+  void operator()(const Gemm& g) const { all(g.a, g.b, g.out, g.epilogue.bias, g.epilogue.residual); }
+  void operator()(const Pack& p) const {
+    all(p.from);
+    for (const Sizes* sizes : {&p.stride, &p.padding, &p.dilation}) list(*sizes);
+    visit(p.groups);
+  }
+  void operator()(const Convolution& c) const {
+    all(c.x, c.w, c.y, c.epilogue.bias, c.epilogue.residual);
+    for (const Sizes* sizes : {&c.stride, &c.padding, &c.dilation, &c.output_padding}) list(*sizes);
+    visit(c.groups);
+  }
+  void operator()(const Attention& a) const { all(a.q, a.k, a.v, a.out, a.logsumexp, a.mask); }
+  void operator()(const AttentionGradient& a) const {
+    all(a.grad, a.q, a.k, a.v, a.out, a.logsumexp, a.grad_q, a.grad_k, a.grad_v, a.mask);
+  }
+  void operator()(const Sort& s) const { all(s.in, s.values, s.indices); }
+  void operator()(const TopK& s) const {
+    all(s.in, s.values, s.indices);
+    visit(s.k);
+  }
+  void operator()(const Scan& s) const { all(s.in, s.out, s.indices); }
+  void operator()(const Call& c) const {
+    for (const StepArg& arg : c.args) {
+      if (auto* e = arg.get<SymInt>()) visit(*e);
+      if (auto* sizes = arg.get<Sizes>()) list(*sizes);
+    }
+  }
+  void operator()(const Bind&) const {}
+  void operator()(const Check& c) const {
+    if (c.tensor == no_buffer) visit(c.condition);
+  }
+  void operator()(const Control& c) const { visit(c.value); }
 };
 
 }  // namespace
@@ -134,5 +220,8 @@ void for_each_read(const Program& program, const Step& step, const Visit& visit)
   std::visit(Reads{program, visit}, step);
 }
 void for_each_write(const Program&, const Step& step, const Visit& visit) { std::visit(Writes{visit}, step); }
+void for_each_size(const Program& program, const Step& step, const std::function<void(SymInt)>& visit) {
+  std::visit(SizesOf{program, visit}, step);
+}
 
 }  // namespace tenon::loop

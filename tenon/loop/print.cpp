@@ -135,6 +135,38 @@ std::string step_text(const Program& p, const Check& c) {
   return text("check ", what, c.message.empty() ? std::string() : text(", ", quoted(c.message)), "\n");
 }
 
+std::string steps_text(const Program& p, const std::vector<Step>& steps);
+
+// The steps of a body, two columns further in.
+std::string body_text(const Program& p, const std::string& title, const Body& body) {
+  std::string out = title;
+  for (const std::string& line : split(steps_text(p, body.steps), '\n'))
+    if (!line.empty()) out += text("  ", line, "\n");
+  return out;
+}
+
+std::string step_text(const Program& p, const Control& c) {
+  std::string out;
+  switch (c.kind) {
+    case Control::Kind::choose:
+      out = text("choose ", c.value, "\n");
+      for (size_t i = 0; i < c.bodies.size(); ++i) out += body_text(p, text("case ", i, ":\n"), c.bodies[i]);
+      return out + "end\n";
+    case Control::Kind::repeat:
+      return body_text(p, "repeat:\n", c.bodies[0]) + body_text(p, text("while ", c.value, ":\n"), c.bodies[1]) +
+             "end\n";
+    case Control::Kind::counted:
+      return body_text(p, text("for ", c.symbol, " below ", c.value, ":\n"), c.bodies[0]) + "end\n";
+  }
+  unreachable();
+}
+
+std::string steps_text(const Program& p, const std::vector<Step>& steps) {
+  std::string out;
+  for (const Step& step : steps) out += std::visit([&](const auto& s) { return step_text(p, s); }, step);
+  return out;
+}
+
 std::string_view name(Role role) {
   switch (role) {
     case Role::input: return "input";
@@ -155,13 +187,10 @@ std::string to_text(const Program& program) {
     if (b.view_of != no_buffer) out += text(" in ", program.buffers[b.view_of].name, " from ", b.offset);
     out += "\n";
   }
-  auto list = [&](const std::vector<Step>& steps) {
-    for (const Step& step : steps) out += std::visit([&](const auto& s) { return step_text(program, s); }, step);
-  };
   if (!program.on_state.empty()) out += "on state:\n";
-  list(program.on_state);
+  out += steps_text(program, program.on_state);
   if (!program.on_state.empty()) out += "on call:\n";
-  list(program.steps);
+  out += steps_text(program, program.steps);
   for (const Output& o : program.outputs) {
     if (o.updates != ~size_t{0}) out += text("update ", program.inputs[o.updates].name, "\n");
     else if (o.buffer == no_buffer) out += text("return ", o.number, "\n");
@@ -169,6 +198,44 @@ std::string to_text(const Program& program) {
   }
   return out;
 }
+
+namespace {
+
+void verify_steps(const Program& program, const std::vector<Step>& steps);
+
+void verify_step(const Program& program, const Stage& stage) {
+  expect(!stage.stores.empty(), "a stage without stores");
+  for (const Store& store : stage.stores) {
+    expect(store.to < program.buffers.size(), "a store to a buffer that is not there");
+    expect(store.at.size() == program.buffers[store.to].sizes.size(), "a store to ", program.buffers[store.to].name,
+           " with ", store.at.size(), " indices");
+  }
+}
+
+void verify_step(const Program& program, const Control& control) {
+  size_t count = control.bodies.size();
+  switch (control.kind) {
+    case Control::Kind::choose: expect(count > 0, "a choice without bodies"); break;
+    case Control::Kind::repeat: expect(count == 2, "a loop of ", count, " bodies where 2 are expected"); break;
+    case Control::Kind::counted:
+      expect(count == 1, "a counted loop of ", count, " bodies");
+      expect(control.symbol.is_symbol(), "a counted loop without a symbol");
+      break;
+  }
+  for (const Body& body : control.bodies) {
+    expect(body.nodes.size() == body.steps.size(), "a body whose steps do not all say where they come from");
+    verify_steps(program, body.steps);
+  }
+}
+
+void verify_steps(const Program& program, const std::vector<Step>& steps) {
+  for (const Step& step : steps) {
+    if (const Stage* stage = std::get_if<Stage>(&step)) verify_step(program, *stage);
+    if (const Control* control = std::get_if<Control>(&step)) verify_step(program, *control);
+  }
+}
+
+}  // namespace
 
 void verify(const Program& program) {
   for (ExprId id = 0; id < program.arena.size(); ++id) {
@@ -183,15 +250,8 @@ void verify(const Program& program) {
   for (size_t i = 0; i < program.buffers.size(); ++i)
     if (BufferId base = program.buffers[i].view_of; base != no_buffer)
       expect(base < i && program.buffers[base].view_of == no_buffer, "a view of a buffer that is none to view");
-  for (const Step& step : program.steps)
-    if (const Stage* stage = std::get_if<Stage>(&step)) {
-      expect(!stage->stores.empty(), "a stage without stores");
-      for (const Store& store : stage->stores) {
-        expect(store.to < program.buffers.size(), "a store to a buffer that is not there");
-        expect(store.at.size() == program.buffers[store.to].sizes.size(), "a store to ", program.buffers[store.to].name,
-               " with ", store.at.size(), " indices");
-      }
-    }
+  verify_steps(program, program.on_state);
+  verify_steps(program, program.steps);
 }
 
 }  // namespace tenon::loop

@@ -187,8 +187,28 @@ struct Check {
   std::string message;
 };
 
-using Step =
-    std::variant<Stage, Gemm, Convolution, Pack, Attention, AttentionGradient, Sort, TopK, Scan, Call, Bind, Check>;
+/// Steps within a step. Its bodies are steps of the same program: what they take from outside they read from its
+/// buffers, what they leave they write to its buffers. A buffer that only one body uses holds nothing between two runs
+/// of that body. Symbols that a body binds are known within it alone, and bound anew by each run of it.
+struct Body;
+struct Control {
+  enum class Kind : uint8_t {
+    choose,   // runs body number `value`
+    repeat,   // runs body 0, ends where `value` is 0, runs body 1, and again
+    counted,  // runs body 0 `value` times, `symbol` being 0, 1, ...
+  } kind = Kind::choose;
+  SymInt value = 0;   // a number or a condition, of which true is 1; repeat: body 0 binds its symbols
+  SymInt symbol = 0;  // counted
+  std::vector<Body> bodies;
+};
+
+using Step = std::variant<Stage, Gemm, Convolution, Pack, Attention, AttentionGradient, Sort, TopK, Scan, Call, Bind,
+                          Check, Control>;
+
+struct Body {
+  std::vector<Step> steps;
+  std::vector<uint32_t> nodes;  // of each step: which entry of the program's `origins` it belongs to
+};
 
 /// What the caller hands in, by position: a tensor that must fit the meta, or a number.
 struct Input {
@@ -228,10 +248,16 @@ struct Program {
 std::string to_text(const Program& program);
 std::string to_text(const Program& program, ExprId expr);
 /// Calls visit(buffer) for each buffer that a step reads, or writes; views as themselves, some perhaps more than once.
+/// A control step reads and writes what the steps of its bodies do.
 void for_each_read(const Program& program, const Step& step, const std::function<void(BufferId)>& visit);
 void for_each_write(const Program& program, const Step& step, const std::function<void(BufferId)>& visit);
 
-/// Every load and store has an index per dimension, every id exists. Throws InternalError.
+/// Calls visit(size) for each expression over symbols that a step is written with (extents, numbers in formulas, sizes
+/// of operands); those of its buffers are not among them, nor are those within the bodies of a control step.
+void for_each_size(const Program& program, const Step& step, const std::function<void(SymInt)>& visit);
+
+/// Every load and store has an index per dimension, every id exists, control steps have their bodies. Throws
+/// InternalError.
 void verify(const Program& program);
 
 }  // namespace tenon::loop

@@ -67,6 +67,28 @@ TEST(Access, ABindAndACheckReadTheirTensorAndWriteNothing) {
   EXPECT_EQ(writes(s.program, Check{.tensor = s.w}), Buffers{});
 }
 
+TEST(Access, AControlStepReadsAndWritesWhatItsBodiesDo) {
+  SmallProgram s;
+  Control control{.kind = Control::Kind::choose, .value = SymInt::symbol("u0"), .bodies = {}};
+  control.bodies.push_back({{s.program.steps[0]}, {0}});
+  control.bodies.push_back({{s.program.steps[1]}, {1}});
+  Control outer{.kind = Control::Kind::counted, .value = 2, .symbol = SymInt::symbol("u1"), .bodies = {}};
+  outer.bodies.push_back({{Step(control)}, {0}});
+  EXPECT_EQ(reads(s.program, outer), (Buffers{s.x, s.w, s.sum}));
+  EXPECT_EQ(writes(s.program, outer), (Buffers{s.sum, s.out}));
+}
+
+TEST(Access, SizesOfAStepAreItsExtentsAndTheNumbersInItsFormulas) {
+  SmallProgram s;
+  SymInt n = SymInt::symbol("s0"), m = SymInt::symbol("s1");
+  Stage& stage = std::get<Stage>(s.program.steps[0]);
+  stage.domain = {n, 3};
+  stage.stores[0].value = cast(size_expr(s.program.arena, m + 1), Compute::f32).id;
+  std::vector<SymInt> found;
+  for_each_size(s.program, s.program.steps[0], [&](SymInt e) { found.push_back(e); });
+  EXPECT_EQ(found, (std::vector<SymInt>{n, 3, m + 1}));
+}
+
 TEST(Verify, AGoodProgramPasses) {
   SmallProgram s;
   EXPECT_NO_THROW(verify(s.program));
@@ -87,6 +109,29 @@ TEST(Verify, AStoreHasAnIndexPerDimension) {
 TEST(Verify, ABufferThatIsNotThereIsRefused) {
   SmallProgram s;
   std::get<Stage>(s.program.steps[0]).stores[0].to = 99;
+  EXPECT_THROW(verify(s.program), InternalError);
+}
+
+TEST(Verify, ControlStepsHaveTheBodiesOfTheirKind) {
+  SmallProgram s;
+  Control control{.kind = Control::Kind::repeat, .value = SymInt::symbol("u0"), .bodies = {}};
+  control.bodies.push_back({{s.program.steps[0]}, {0}});
+  s.program.steps.emplace_back(control);
+  EXPECT_THROW(verify(s.program), InternalError);
+  control.bodies.push_back({{s.program.steps[1]}, {1}});
+  s.program.steps.back() = control;
+  EXPECT_NO_THROW(verify(s.program));
+  control.bodies[1].nodes.clear();
+  s.program.steps.back() = control;
+  EXPECT_THROW(verify(s.program), InternalError);
+}
+
+TEST(Verify, WhatIsWrongInABodyIsFound) {
+  SmallProgram s;
+  Control control{.kind = Control::Kind::counted, .value = 2, .symbol = SymInt::symbol("u0"), .bodies = {}};
+  std::get<Stage>(s.program.steps[0]).stores[0].to = 99;
+  control.bodies.push_back({{s.program.steps[0]}, {0}});
+  s.program.steps = {control};
   EXPECT_THROW(verify(s.program), InternalError);
 }
 

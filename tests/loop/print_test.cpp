@@ -45,5 +45,32 @@ TEST(Print, ACallABindAndACheckAreOneLineEach) {
   EXPECT_NE(made.find("at most four"), std::string::npos) << made;
 }
 
+TEST(Print, BodiesOfControlStepsStandFurtherIn) {
+  SmallProgram s;
+  SymInt u0 = SymInt::symbol("u0"), u1 = SymInt::symbol("u1");
+  Bind bind{.symbol = u1, .from = s.sum, .dim = -1};
+  Control choice{.kind = Control::Kind::choose, .value = u0, .bodies = {}};
+  choice.bodies = {{{s.program.steps[0]}, {0}}, {{bind}, {0}}};
+  Control counted{.kind = Control::Kind::counted, .value = 3, .symbol = u0, .bodies = {{{choice}, {0}}}};
+  Control repeat{.kind = Control::Kind::repeat, .value = u1, .bodies = {{{bind}, {0}}, {{counted}, {0}}}};
+  s.program.steps = {repeat};
+  std::string made = to_text(s.program);
+  EXPECT_NE(made.find("repeat:\n"
+                      "  bind u1 = sum[]\n"
+                      "while u1:\n"
+                      "  for u0 below 3:\n"
+                      "    choose u0\n"
+                      "    case 0:\n"
+                      "      for [2, 3]:\n"
+                      "        sum[i0, i1] = (x[i0, i1] + w[i1])\n"
+                      "    case 1:\n"
+                      "      bind u1 = sum[]\n"
+                      "    end\n"
+                      "  end\n"
+                      "end\n"),
+            std::string::npos)
+      << made;
+}
+
 }  // namespace
 }  // namespace tenon::loop

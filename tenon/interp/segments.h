@@ -1,0 +1,62 @@
+// The steps of a program cut where data tells a size, with the life of every buffer. For ProgramRunner only.
+#pragma once
+#include <list>
+#include <memory>
+#include <optional>
+#include <unordered_set>
+
+#include "tenon/interp/anchors.h"
+#include "tenon/tensor/storage.h"
+
+namespace tenon::interp {
+
+using Symbols = std::unordered_set<std::string_view>;  // names are interned
+
+/// A segment made ready for one combination of sizes.
+struct Prepared {
+  std::vector<std::pair<sym::Expr, sym::Expr>> symbols;  // those that count for the segment
+  std::vector<loop::Buffer> buffers;                     // with numbers for sizes, as far as they are known
+  std::vector<std::optional<CompiledStage>> stages;
+  std::vector<std::optional<PreparedAnchor>> anchors;
+  std::vector<std::string> failures;             // of anchors whose sizes do not belong together
+  std::vector<std::vector<size_t>> temporaries;  // of anchors: offsets in the segment's memory
+  std::vector<size_t> offsets;                   // of the segment's `born`, likewise
+  size_t bytes = 0;
+  struct View {
+    loop::BufferId buffer, root;
+    SymInt offset;  // in bytes; an expression where it changes from one run of a body to the next
+    int64_t bytes;
+  };
+  std::vector<View> views;              // whose sizes are known
+  std::vector<loop::BufferId> outputs;  // likewise
+};
+
+struct Block;
+
+/// Steps between two places where data tells a size.
+struct Segment {
+  std::span<const loop::Step> steps;
+  const uint32_t* origins = nullptr;        // of each step; null in on_state
+  std::vector<loop::BufferId> born;         // arena buffers first written here whose size is known by then
+  std::vector<size_t> first, last;          // of each of those: the steps of its life, within this segment
+  Symbols depends;                          // symbols that change within a run and that its stages and sizes speak of
+  std::vector<std::vector<Block>> control;  // of each step: its bodies, where it is a control step
+  std::list<Prepared> prepared;             // the most recent first
+  std::unique_ptr<Storage> memory;          // of its arena buffers
+};
+
+/// The steps of the program or of a body.
+struct Block {
+  std::vector<Segment> segments;       // of the program: on_state comes first
+  std::vector<loop::BufferId> views;   // that its steps use, and none outside of it
+  std::vector<loop::BufferId> called;  // results of its calls: memory comes with each call
+};
+
+struct Segments {
+  Block main;
+  Symbols changing;  // within a run: the counts of loops, what bodies bind, what choices depend on
+};
+
+Segments cut(const loop::Program& program);
+
+}  // namespace tenon::interp
