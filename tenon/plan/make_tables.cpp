@@ -397,6 +397,8 @@ class Planner {
     else if (auto* call = std::get_if<loop::Call>(&s)) host(body, *call, origin);
     else if (auto* bind = std::get_if<loop::Bind>(&s)) this->bind(body, *bind);
     else if (auto* check = std::get_if<loop::Check>(&s)) this->check(body, *check);
+    else if (std::holds_alternative<loop::Control>(s))
+      fail_unsupported("control flow cannot be compiled yet; run the .pt2 file instead");
     else anchor(body, s, origin);
   }
 
