@@ -51,6 +51,10 @@ struct Buffers {
   void operator()(loop::Check& c) const {
     if (c.tensor != loop::no_buffer) visit(c.tensor);
   }
+  void operator()(loop::Control& c) const {
+    for (loop::Body& body : c.bodies)
+      for (loop::Step& step : body.steps) std::visit(*this, step);
+  }
 };
 
 class Compaction {
@@ -85,7 +89,7 @@ class Compaction {
     for (auto* steps : {&program_.on_state, &program_.steps})
       for (loop::Step& step : *steps) {
         for_each_buffer(step, [&](BufferId& b) { b = now_[b] == loop::no_buffer ? 0 : now_[b]; });  // an absent operand
-        if (auto* stage = std::get_if<loop::Stage>(&step)) move(*stage);
+        move_stages(step);
       }
     program_.arena = std::move(arena_);
   }
@@ -93,6 +97,12 @@ class Compaction {
  private:
   void move(BufferId& b) const {
     if (b != loop::no_buffer) b = now_[b];
+  }
+  void move_stages(loop::Step& step) {
+    if (auto* stage = std::get_if<loop::Stage>(&step)) move(*stage);
+    if (auto* control = std::get_if<loop::Control>(&step))
+      for (loop::Body& body : control->bodies)
+        for (loop::Step& inner : body.steps) move_stages(inner);
   }
   void move(loop::Stage& stage) {
     for (loop::Accumulator& a : stage.accumulators) a.value = moved(a.value);

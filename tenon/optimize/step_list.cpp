@@ -96,7 +96,7 @@ bool StepList::remove_dead(size_t i) {
   }
   const loop::Step& step = steps_[i];
   bool pure = !std::holds_alternative<loop::Call>(step) && !std::holds_alternative<loop::Bind>(step) &&
-              !std::holds_alternative<loop::Check>(step);
+              !std::holds_alternative<loop::Check>(step) && !std::holds_alternative<loop::Control>(step);
   if (!pure || items_[i].writes.empty() ||
       !std::all_of(items_[i].writes.begin(), items_[i].writes.end(), [&](BufferId b) { return unread(b); }))
     return false;

@@ -8,7 +8,8 @@ LibraryCalls library_calls(const loop::Program& program, const loop::Step& ancho
       [&](const auto& step) -> LibraryCalls {
         using Step = std::decay_t<decltype(step)>;
         if constexpr (std::is_same_v<Step, loop::Stage> || std::is_same_v<Step, loop::Call> ||
-                      std::is_same_v<Step, loop::Bind> || std::is_same_v<Step, loop::Check>)
+                      std::is_same_v<Step, loop::Bind> || std::is_same_v<Step, loop::Check> ||
+                      std::is_same_v<Step, loop::Control>)
           unreachable();
         else return calls_of(program, step);
       },

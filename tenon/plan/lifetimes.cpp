@@ -2,6 +2,19 @@
 
 namespace tenon::plan {
 
+namespace {
+bool made_by_call(const loop::Step& step, loop::BufferId buffer) {
+  bool found = false;
+  if (auto* call = std::get_if<loop::Call>(&step))
+    for (const loop::StepArg& result : call->results)
+      for_each_tensor(result, [&](const loop::BufferRef& b) { found = found || b.id == buffer; });
+  if (auto* control = std::get_if<loop::Control>(&step))
+    for (const loop::Body& body : control->bodies)
+      for (const loop::Step& inner : body.steps) found = found || made_by_call(inner, buffer);
+  return found;
+}
+}  // namespace
+
 std::vector<Life> lifetimes(const loop::Program& program) {
   std::vector<Life> lives(program.buffers.size());
   auto root = [&](loop::BufferId b) {
@@ -19,7 +32,7 @@ std::vector<Life> lifetimes(const loop::Program& program) {
       loop::for_each_write(program, steps[i], [&](loop::BufferId b) {
         bool known = lives[root(b)].used();
         Life& life = use(b);
-        if (!known) life.by_call = std::holds_alternative<loop::Call>(steps[i]);
+        if (!known) life.by_call = made_by_call(steps[i], b);
       });
       loop::for_each_read(program, steps[i], use);
     }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "tenon/base/error.h"
 #include "tenon/compile/make_kernel.h"
@@ -397,8 +398,7 @@ class Planner {
     else if (auto* call = std::get_if<loop::Call>(&s)) host(body, *call, origin);
     else if (auto* bind = std::get_if<loop::Bind>(&s)) this->bind(body, *bind);
     else if (auto* check = std::get_if<loop::Check>(&s)) this->check(body, *check);
-    else if (std::holds_alternative<loop::Control>(s))
-      fail_unsupported("control flow cannot be compiled yet; run the .pt2 file instead");
+    else if (auto* control = std::get_if<loop::Control>(&s)) this->control(body, s, *control);
     else anchor(body, s, origin);
   }
 
@@ -526,6 +526,49 @@ class Planner {
     Expr zero = real ? Expr::apply(TENON_OP_REAL_EQ, {Expr::symbol(value, TENON_REAL), Expr::real(0)})
                      : package::equal(Expr::symbol(value), 0);
     t().check(body, Expr::apply(TENON_OP_NOT, {zero}), message);
+  }
+
+  // What bodies share with the rest, or with each other, gets its memory before them.
+  void control(Id body, const loop::Step& step, const loop::Control& c) {
+    auto touch = [&](BufferId b) {
+      BufferId root = program_.buffers[b].view_of == no_buffer ? b : program_.buffers[b].view_of;
+      const loop::Buffer& described = program_.buffers[root];
+      for (SymInt e : described.sizes)
+        for (SymInt s : sym::symbols_of(e))
+          if (!is_bound(s)) return;
+      buffer(root);
+    };
+    loop::for_each_read(program_, step, touch);
+    loop::for_each_write(program_, step, touch);
+    switch (c.kind) {
+      case loop::Control::Kind::choose: {
+        std::vector<Id> bodies;
+        for (const loop::Body& b : c.bodies) bodies.push_back(nested(b));
+        t().choose(body, expr(c.value), bodies);
+        break;
+      }
+      case loop::Control::Kind::repeat: {
+        Id condition = nested(c.bodies[0]);
+        Expr value = expr(c.value);
+        t().repeat_while(body, condition, value, nested(c.bodies[1]));
+        break;
+      }
+      case loop::Control::Kind::counted: {
+        Id symbol = declared(c.symbol);
+        unbound_.erase(c.symbol.name());
+        Expr value = expr(c.value);
+        t().counted(body, symbol, value, nested(c.bodies[0]));
+        break;
+      }
+    }
+  }
+  Id nested(const loop::Body& from) {
+    Id outer = std::exchange(body_, t().body());
+    auto segment = std::exchange(segment_, std::nullopt);
+    for (size_t i = 0; i < from.steps.size(); ++i)
+      execute(body_, from.steps[i], program_.origins.empty() ? "" : program_.origins[from.nodes[i]]);
+    segment_ = segment;
+    return std::exchange(body_, outer);
   }
 
   // Names of state that no step reads are still known; what they held is not kept.
