@@ -1,6 +1,7 @@
 #include "tenon/plan/make_tables.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -59,7 +60,7 @@ class Planner {
         convention_(convention),
         options_(options),
         out_{Tables("tenon " TENON_VERSION), {}, {}, {}, {}, {}},
-        symbols_(out_.tables),
+        symbols_(out_.tables, [this](const Expr& e) { return bind_long(e); }),
         ids_(program.buffers.size(), package::none),
         lives_(lifetimes(program)) {}
 
@@ -67,6 +68,7 @@ class Planner {
     declare_input_symbols();
     add_inputs();
     bind_input_sizes();
+    for (size_t i = 0; i < program_.outputs.size(); ++i) add_output(i);
     bind_numbers();
     check_guards();
     advance_random();
@@ -101,6 +103,27 @@ class Planner {
     }
   }
 
+  // A long expression becomes a symbol: at entry where the inputs tell it, else here.
+  Id bind_long(const Expr& e) {
+    std::vector<int64_t> key = e.words();
+    bool from_inputs = true;
+    for (size_t i = 0; i < key.size(); ++i) {
+      auto opcode = static_cast<tenon_opcode>(key[i] & 0xff);
+      if (opcode == TENON_OP_SYMBOL) from_inputs = from_inputs && entry_.contains(static_cast<Id>(key[i] >> 8));
+      if (opcode == TENON_OP_CONST_WIDE || opcode == TENON_OP_CONST_REAL) ++i;
+    }
+    if (auto found = long_.find(key); from_inputs && found != long_.end()) return found->second;
+    Id symbol = symbols_.fresh(text("value_", long_count_++), e.type());
+    if (!from_inputs) {
+      t().bind_expression(body_, symbol, e);
+      return symbol;
+    }
+    t().entry_expression(symbol, e);
+    entry_.insert(symbol);
+    long_.emplace(std::move(key), symbol);
+    return symbol;
+  }
+
   // What an input's size is, is told by that size: directly, or where it is an expression by solving for the symbol.
   void declare_input_symbols() {
     for_each_size([&](size_t i, size_t d, SymInt size) {
@@ -126,6 +149,7 @@ class Planner {
   }
   void bind_input_sizes() {
     for (const Source& s : sources_) {
+      entry_.insert(s.symbol);
       if (s.derived) t().entry_expression(s.symbol, *s.derived);
       else t().entry_size(s.symbol, ids_[program_.inputs[s.input].buffer], static_cast<uint32_t>(s.dim));
     }
@@ -198,7 +222,6 @@ class Planner {
         }
       }
     }
-    for (size_t i = 0; i < program_.outputs.size(); ++i) add_output(i);
   }
 
   void bind_numbers() {
@@ -608,6 +631,9 @@ class Planner {
   Id body_ = Tables::main;
   uint32_t now_ = 0;
   uint64_t weights_ = 0;
+  std::unordered_set<Id> entry_;             // symbols that the inputs tell
+  std::map<std::vector<int64_t>, Id> long_;  // expressions over those that became symbols
+  size_t long_count_ = 0;
 };
 
 }  // namespace

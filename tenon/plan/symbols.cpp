@@ -52,12 +52,19 @@ Expr both(tenon_opcode integers, tenon_opcode reals, Expr a, Expr b) {
 
 }  // namespace
 
-Expr Symbols::expr(SymInt e) const {
+// The runtime takes expressions of some length and depth.
+Expr Symbols::shortened(Expr e) const {
+  constexpr size_t longest = 48;
+  if (e.words().size() <= longest) return e;
+  return Expr::symbol(bind_(e), e.type());
+}
+
+Expr Symbols::whole(SymInt e) const {
   if (e.is_int()) return e.as_int();
   auto arg = [&](size_t i) { return expr(e.args()[i]); };
   auto fold = [&](tenon_opcode integers, tenon_opcode reals) {
     Expr out = arg(0);
-    for (size_t i = 1; i < e.args().size(); ++i) out = both(integers, reals, out, arg(i));
+    for (size_t i = 1; i < e.args().size(); ++i) out = shortened(both(integers, reals, out, arg(i)));
     return out;
   };
   auto integers = [&](tenon_opcode opcode) {
@@ -118,7 +125,7 @@ Expr Symbols::expr(SymInt e) const {
           if (value.type() == TENON_INTEGER) value = package::to_real(value);
           else out = package::to_real(out);
         }
-        out = package::select(arg(i - 1), value, out);
+        out = shortened(package::select(arg(i - 1), value, out));
       }
       return out;
     }

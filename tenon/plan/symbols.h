@@ -1,5 +1,6 @@
 // The symbols of a program in an artifact's tables, and expressions over them in the tables' own form.
 #pragma once
+#include <functional>
 #include <string>
 #include <unordered_map>
 
@@ -11,7 +12,9 @@ namespace tenon::plan {
 
 class Symbols {
  public:
-  explicit Symbols(package::Tables& tables) : tables_(tables) {}
+  /// `bind` gives a symbol the value of an expression that has become too long to stand in another.
+  using Bind = std::function<package::Id(const package::Expr&)>;
+  Symbols(package::Tables& tables, Bind bind) : tables_(tables), bind_(std::move(bind)) {}
 
   /// Makes a symbol of the program one of the tables, within its range.
   package::Id declare(SymInt symbol, sym::Range range);
@@ -21,13 +24,17 @@ class Symbols {
   package::Id id(SymInt symbol) const;
 
   /// The value of an expression; a condition is 1 or 0. Unsupported names what the tables cannot say.
-  package::Expr expr(SymInt e) const;
+  package::Expr expr(SymInt e) const { return shortened(whole(e)); }
   package::Expr real(SymInt e) const;
   package::Expr param(const loop::Param& param) const;
   std::vector<package::Expr> list(const Sizes& sizes) const;
 
  private:
+  package::Expr whole(SymInt e) const;
+  package::Expr shortened(package::Expr e) const;
+
   package::Tables& tables_;
+  Bind bind_;
   struct Known {
     package::Id id;
     tenon_type type;
