@@ -53,7 +53,7 @@ def mlp_data():
 
 
 def cnn():
-    torch.manual_seed(4)  # one with which no maximum of a pool is a tie to within rounding: PyTorch's own threads break those
+    torch.manual_seed(4)  # with it no maximum of a pool is a tie to within rounding, which float32 may break either way
     return DigitsCnn(dropout=0.0)
 
 
