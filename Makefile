@@ -1,6 +1,6 @@
 # Thin over CMake and Ninja. What the targets need on a fresh Debian machine, scripts/setup installs.
 #   make          an optimised build under build/; the command line is build/bin/tenon
-#   make demo     shows, runs and differentiates a network of handwritten digits
+#   make demo     trains a network of handwritten digits, compiles it and calls it from C
 #   make install  libtenon, its headers and the command line under PREFIX (/usr/local), below DESTDIR where that is given
 #   make test     everything: C++ tests, also under sanitizers, fuzzing, command lines, real PyTorch in both directions
 #   make test-long  the whole sweep under sanitizers, races between threads, valgrind, repetitions
@@ -26,7 +26,7 @@ install: configure
 	@DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX)
 
 demo: configure
-	@ninja -C build tenon
+	@ninja -C build tenon tenon_runtime
 	@scripts/demo
 
 test:

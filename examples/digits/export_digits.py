@@ -1,6 +1,8 @@
 """Makes the files of this folder with PyTorch 2.15: run it as  .venv/bin/python examples/digits/export_digits.py
 
 digits.npz           the 8x8 handwritten digits (made only where scikit-learn is installed; see DATA_LICENSE)
+train.npz, test.npz  the same as `tenon train` takes them; every fifth digit is held out
+test.bin             the held-out digits for read_digits.c: 64 greys and the digit, a byte each
 digits_cnn.pt2       the network in training mode, untrained: dropout on, running statistics updated
 digits_cnn_eval.pt2  the same network in evaluation mode, after a short training
 """
@@ -43,6 +45,14 @@ def write_data(path):
     numpy.savez_compressed(path, images=digits.images.astype(numpy.uint8), labels=digits.target.astype(numpy.int64))
 
 
+def write_samples(images, labels):
+    held_out = numpy.arange(len(labels)) % 5 == 4
+    for name, chosen in (("train.npz", ~held_out), ("test.npz", held_out)):
+        numpy.savez_compressed(HERE / name, images=images[chosen].numpy(), target=labels[chosen].numpy())
+    greys = (images[held_out].reshape(-1, 64) * 16).to(torch.uint8)
+    (HERE / "test.bin").write_bytes(torch.cat([greys, labels[held_out, None].to(torch.uint8)], 1).numpy().tobytes())
+
+
 def train(model, images, labels, epochs=20):
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     for _ in range(epochs):
@@ -66,6 +76,7 @@ def main():
     data = numpy.load(HERE / "digits.npz")
     images = torch.from_numpy(data["images"]).to(torch.float32).div(16).unsqueeze(1)
     labels = torch.from_numpy(data["labels"])
+    write_samples(images, labels)
 
     torch.manual_seed(0)
     model = DigitsCnn()
