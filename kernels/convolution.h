@@ -16,10 +16,11 @@ struct ConvolutionTaps {
   int64_t kernel[3], stride[3], padding[3], dilation[3];
 };
 
-/// convolution_stage_T: buffers `from` and `to`. `to` is contiguous [batch, span..., channels]; place i of a dimension
-/// is place lo + i of the source, zero outside of it. Iterations: batch * span[0] * span[1].
+/// convolution_stage_T: buffers `from` and `to`. `to` is contiguous [batch, span..., channels], or planar [batch,
+/// channels, span...]; place i of a dimension is place lo + i of the source, zero outside of it. Iterations: batch *
+/// span[0] * span[1], planar times channels.
 struct ConvolutionStageParams {
-  int64_t batch, channels;
+  int64_t batch, channels, planar;
   int64_t size[3], lo[3], span[3];
   int64_t from, from_batch, from_channel, from_stride[3];
   int64_t to;
@@ -40,12 +41,14 @@ struct ConvolutionPackParams {
 /// convolution_T: Iterations: phases * groups * blocks of 192 columns * blocks of 48 points of the first phase; a phase
 /// has batch times ceil((size - phase) / stride) points, and there are stride[0] * stride[1] * stride[2] of them,
 /// forward one. Scratch: gemm_scratch elements.
-/// convolution_depthwise_T: columns and inner are 1. Iterations: batch * size[0] * size[1]. No scratch.
+/// convolution_depthwise_T: columns and inner are 1; taps outside of [lo, hi) of the source are left out, so that it
+/// needs no copy for its padding. Iterations: batch * size[0] * size[1]. No scratch.
 struct ConvolutionParams {
   ConvolutionTaps taps;
   int64_t batch, groups, columns, inner, flags;
   int64_t size[3];                                 // of the result
   int64_t source, source_batch, source_stride[3];  // source: place 0 of each dimension
+  int64_t lo[3], hi[3];                            // places of the source that are there
   int64_t weights;
   int64_t out, out_batch, out_channel, out_stride[3];
   int64_t bias, bias_step;
@@ -61,7 +64,8 @@ struct ConvolutionPointsParams {
   int64_t to;
 };
 
-/// convolution_weight_T: buffers x (as a source), what convolution_points_T wrote, and the gradient of the weights.
+/// convolution_weight_T: buffers x (as a source, but its channels may have a stride), what convolution_points_T wrote,
+/// and the gradient of the weights.
 /// Iterations: groups * blocks of 192 columns * blocks of 48 of taps * inner. Scratch: gemm_scratch elements.
 /// convolution_depthwise_weight_T: columns and inner are 1, points are of one group with `groups` columns. Iterations:
 /// panels * kernel[0] * kernel[1]. No scratch.
@@ -69,7 +73,7 @@ struct ConvolutionWeightParams {
   ConvolutionTaps taps;
   int64_t batch, groups, columns, inner;
   int64_t size[3];  // of y
-  int64_t source, source_batch, source_stride[3];
+  int64_t source, source_batch, source_channel, source_stride[3];
   int64_t points;
   int64_t out, out_group, out_column, out_inner, out_stride[3];
 };

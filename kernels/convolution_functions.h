@@ -25,8 +25,28 @@ void transpose(const T* from, int64_t from_step, int64_t rows, int64_t columns, 
 }
 
 template <class T>
+int convolution_stage_planar(const tenon_args& args, int64_t lo, int64_t hi) {
+  const auto& p = params<ConvolutionStageParams>(args);
+  const int64_t first = least(p.span[2], greatest(int64_t{0}, -p.lo[2]));
+  const int64_t last = greatest(first, least(p.span[2], p.size[2] - p.lo[2]));
+  for (int64_t i = lo; i < hi; ++i) {
+    T* to = buffer<T>(args, 1) + p.to + i * p.span[2];
+    const int64_t y = i % p.span[1] + p.lo[1], z = i / p.span[1] % p.span[0] + p.lo[0];
+    const int64_t c = i / p.span[1] / p.span[0] % p.channels, n = i / p.span[1] / p.span[0] / p.channels;
+    const bool inside = y >= 0 && y < p.size[1] && z >= 0 && z < p.size[0];
+    const T* from = buffer<T>(args, 0) + p.from + n * p.from_batch + c * p.from_channel + z * p.from_stride[0] +
+                    y * p.from_stride[1] + p.lo[2] * p.from_stride[2];
+    for (int64_t x = 0; x < first; ++x) to[x] = 0;
+    for (int64_t x = first; x < last; ++x) to[x] = inside ? from[x * p.from_stride[2]] : T(0);
+    for (int64_t x = last; x < p.span[2]; ++x) to[x] = 0;
+  }
+  return TENON_KERNEL_OK;
+}
+
+template <class T>
 int convolution_stage(const tenon_args& args, int64_t lo, int64_t hi) {
   const auto& p = params<ConvolutionStageParams>(args);
+  if (p.planar) return convolution_stage_planar<T>(args, lo, hi);
   const int64_t row_size = p.span[2] * p.channels;
   // Places [first, last) of a staged row lie in the source.
   const int64_t first = least(p.span[2], greatest(int64_t{0}, -p.lo[2]));
@@ -157,7 +177,8 @@ template <class T>
 int convolution_weight(const tenon_args& args, int64_t lo, int64_t hi) {
   const auto& p = params<ConvolutionWeightParams>(args);
   const ConvolutionTaps& t = p.taps;
-  const RowBlocks rows(t.kernel[0] * t.kernel[1] * t.kernel[2] * p.inner);
+  const int64_t taps = t.kernel[0] * t.kernel[1] * t.kernel[2];
+  const RowBlocks rows(taps * p.inner);  // taps innermost: so they lie in the weights
   const int64_t column_blocks = ceil_div(p.columns, block_columns);
   Block<T> b;
   b.out_step = p.out_column;
@@ -176,12 +197,12 @@ int convolution_weight(const tenon_args& args, int64_t lo, int64_t hi) {
     b.columns = least(p.columns - column, block_columns);
     b.right =
         buffer<T>(args, 1) + p.points + (g * ceil_div(p.columns, panel_width) + column / panel_width) * b.panel_step;
-    const T* source = buffer<T>(args, 0) + p.source + g * p.inner;
+    const T* source = buffer<T>(args, 0) + p.source + g * p.inner * p.source_channel;
     T* out = buffer<T>(args, 2) + p.out + g * p.out_group + column * p.out_column;
     for (int64_t r = 0; r < b.rows; ++r) {
-      const int64_t c = (first + r) % p.inner, tap = (first + r) / p.inner;
+      const int64_t c = (first + r) / taps, tap = (first + r) % taps;
       const int64_t k[3] = {tap / t.kernel[2] / t.kernel[1], tap / t.kernel[2] % t.kernel[1], tap % t.kernel[2]};
-      b.left[r] = source + c;
+      b.left[r] = source + c * p.source_channel;
       b.out[r] = out + c * p.out_inner;
       for (int d = 0; d < 3; ++d) {
         b.left[r] += (k[d] * t.dilation[d] - t.padding[d]) * p.source_stride[d];

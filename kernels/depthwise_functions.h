@@ -22,10 +22,24 @@ int convolution_depthwise_pack(const tenon_args& args, int64_t lo, int64_t hi) {
   return TENON_KERNEL_OK;
 }
 
+/// Taps [first, last) of an axis.
+struct TapRange {
+  int64_t first, last;
+  /// Those that read within [lo, hi) for result t.
+  static TapRange within(const Axis& a, int64_t t, int64_t lo, int64_t hi) {
+    TapRange range{0, a.taps};
+    const int64_t at = t * a.step + a.offset;
+    while (range.first < range.last && at + range.first * a.tap_step < lo) ++range.first;
+    while (range.first < range.last && at + (range.last - 1) * a.tap_step >= hi) --range.last;
+    return range;
+  }
+};
+
 /// A row of results: taps, and what happens to finished sums.
 template <class T>
 struct DepthwiseRow {
-  const Axis* axis;  // three
+  const Axis* axis;   // three
+  TapRange range[2];  // of its z and y
   int64_t kernel[3], source_stride[3];
   const T* bias;      // null: none. This and the following: of the panel's first channel
   const T* residual;  // null: none. Of place 0 of the row
@@ -58,20 +72,20 @@ TENON_INLINE void finish_element(const DepthwiseRow<T>& row, int64_t x, int64_t 
 
 /// Results [x, x + points) of the row, all channels of a panel.
 template <class T, int points>
-void depthwise_points(const DepthwiseRow<T>& row, const T* source, const T* weights, int64_t x) {
+void depthwise_points(const DepthwiseRow<T>& row, const T* source, const T* weights, int64_t x, TapRange range) {
   constexpr int per_panel = panel_width / lanes<T>;
   const Axis* a = row.axis;
   const int64_t step = a[2].step * row.source_stride[2], tap_step = a[2].tap_step * row.source_stride[2];
-  const int64_t kernel_step = a[2].kernel_step * panel_width, taps = a[2].taps;
+  const int64_t kernel_step = a[2].kernel_step * panel_width;
   for (int v = 0; v < per_panel; ++v) {
     Vector<T> sum[points];
 #pragma GCC unroll 8
     for (int i = 0; i < points; ++i) sum[i] = Vector<T>{};
-    for (int64_t z = 0; z < a[0].taps; ++z)
-      for (int64_t y = 0; y < a[1].taps; ++y) {
-        const T* at = source + x * step + row.place(z, y) + v * lanes<T>;
-        const T* w = weights + row.tap(z, y) * panel_width + v * lanes<T>;
-        for (int64_t k = 0; k < taps; ++k, at += tap_step, w += kernel_step) {
+    for (int64_t z = row.range[0].first; z < row.range[0].last; ++z)
+      for (int64_t y = row.range[1].first; y < row.range[1].last; ++y) {
+        const T* at = source + x * step + range.first * tap_step + row.place(z, y) + v * lanes<T>;
+        const T* w = weights + row.tap(z, y) * panel_width + range.first * kernel_step + v * lanes<T>;
+        for (int64_t k = range.first; k < range.last; ++k, at += tap_step, w += kernel_step) {
           const Vector<T> weight = load<T>(w);
 #pragma GCC unroll 8
           for (int i = 0; i < points; ++i) sum[i] = fma(load<T>(at + i * step), weight, sum[i]);
@@ -100,13 +114,14 @@ void depthwise_points(const DepthwiseRow<T>& row, const T* source, const T* weig
 
 /// Result x of the first `channels` of a panel, which alone may be read.
 template <class T>
-void depthwise_rest(const DepthwiseRow<T>& row, const T* source, const T* weights, int64_t channels, int64_t x) {
+void depthwise_rest(const DepthwiseRow<T>& row, const T* source, const T* weights, int64_t channels, int64_t x,
+                    TapRange range) {
   const Axis* a = row.axis;
   for (int64_t c = 0; c < channels; ++c) {
     T sum = 0;
-    for (int64_t z = 0; z < a[0].taps; ++z)
-      for (int64_t y = 0; y < a[1].taps; ++y)
-        for (int64_t k = 0; k < a[2].taps; ++k)
+    for (int64_t z = row.range[0].first; z < row.range[0].last; ++z)
+      for (int64_t y = row.range[1].first; y < row.range[1].last; ++y)
+        for (int64_t k = range.first; k < range.last; ++k)
           sum = fma(source[row.place(z, y) + (x * a[2].step + k * a[2].tap_step) * row.source_stride[2] + c],
                     weights[(row.tap(z, y) + k * a[2].kernel_step) * panel_width + c], sum);
     finish_element(row, x, c, sum);
@@ -123,8 +138,8 @@ int convolution_depthwise(const tenon_args& args, int64_t lo, int64_t hi) {
   const T* const bias = p.flags & epilogue_bias ? buffer<T>(args, 3) + p.bias : nullptr;
   const T* const residual =
       p.flags & epilogue_residual ? buffer<T>(args, bias != nullptr ? 4 : 3) + p.residual : nullptr;
-  DepthwiseRow<T> row;
   Axis axis[3];
+  DepthwiseRow<T> row;
   row.axis = axis;
   for (int d = 0; d < 3; ++d) {
     row.kernel[d] = t.kernel[d];
@@ -140,6 +155,8 @@ int convolution_depthwise(const tenon_args& args, int64_t lo, int64_t hi) {
     const int64_t y = i % p.size[1], z = i / p.size[1] % p.size[0], n = i / p.size[1] / p.size[0];
     axis[0] = axis_of(t, 0, p.size[0], z % phases(t, 0));
     axis[1] = axis_of(t, 1, p.size[1], y % phases(t, 1));
+    row.range[0] = TapRange::within(axis[0], z / axis[0].out_step, p.lo[0], p.hi[0]);
+    row.range[1] = TapRange::within(axis[1], y / axis[1].out_step, p.lo[1], p.hi[1]);
     const T* from = buffer<T>(args, 0) + p.source + n * p.source_batch +
                     (z / axis[0].out_step * axis[0].step + axis[0].offset) * p.source_stride[0] +
                     (y / axis[1].out_step * axis[1].step + axis[1].offset) * p.source_stride[1];
@@ -149,6 +166,12 @@ int convolution_depthwise(const tenon_args& args, int64_t lo, int64_t hi) {
                        : residual + n * p.residual_batch + z * p.residual_stride[0] + y * p.residual_stride[1];
     for (int64_t phase = 0; phase < phases(t, 2); ++phase) {
       axis[2] = axis_of(t, 2, p.size[2], phase);
+      const Axis& a = axis[2];
+      const TapRange all{0, a.taps};
+      int64_t whole = 0, whole_end = a.grid;  // results that all taps reach
+      while (whole < whole_end && whole * a.step + a.offset < p.lo[2]) ++whole;
+      while (whole < whole_end && (whole_end - 1) * a.step + a.offset + (a.taps - 1) * a.tap_step >= p.hi[2])
+        --whole_end;
       for (int64_t panel = 0; panel < panels; ++panel) {
         const int64_t channel = panel * panel_width, channels = least(p.groups - channel, int64_t{panel_width});
         const T* source = from + axis[2].offset * p.source_stride[2] + channel;
@@ -156,14 +179,16 @@ int convolution_depthwise(const tenon_args& args, int64_t lo, int64_t hi) {
         row.out = out + channel * p.out_channel;
         row.bias = bias == nullptr ? nullptr : bias + channel * p.bias_step;
         row.residual = add == nullptr ? nullptr : add + channel * p.residual_channel;
-        int64_t x = 0;
-        if (channels == panel_width) {
-          for (; x + 8 <= axis[2].grid; x += 8) detail::depthwise_points<T, 8>(row, source, weights, x);
-          for (; x + 4 <= axis[2].grid; x += 4) detail::depthwise_points<T, 4>(row, source, weights, x);
-          for (; x < axis[2].grid; ++x) detail::depthwise_points<T, 1>(row, source, weights, x);
-        } else {
-          for (; x < axis[2].grid; ++x) detail::depthwise_rest(row, source, weights, channels, x);
+        auto range = [&](int64_t x) { return TapRange::within(a, x, p.lo[2], p.hi[2]); };
+        if (channels < panel_width) {
+          for (int64_t x = 0; x < a.grid; ++x) detail::depthwise_rest(row, source, weights, channels, x, range(x));
+          continue;
         }
+        int64_t x = 0;
+        for (; x < whole; ++x) detail::depthwise_points<T, 1>(row, source, weights, x, range(x));
+        for (; x + 8 <= whole_end; x += 8) detail::depthwise_points<T, 8>(row, source, weights, x, all);
+        for (; x + 4 <= whole_end; x += 4) detail::depthwise_points<T, 4>(row, source, weights, x, all);
+        for (; x < a.grid; ++x) detail::depthwise_points<T, 1>(row, source, weights, x, range(x));
       }
     }
   }

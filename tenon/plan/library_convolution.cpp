@@ -88,8 +88,12 @@ SymInt packed_elements(const Taps& t) {
 /// What a sum reads: the operand itself, or a copy with its channels side by side and zeros around.
 struct Source {
   LibraryArg arg;
-  SymInt offset = 0, batch = 0;
-  Sizes strides;
+  SymInt offset = 0, batch = 0, channel = 1;
+  Sizes strides, lo, hi;  // [lo, hi): the places that are there
+};
+/// What the kernel can do without: zeros where taps reach beyond, channels side by side.
+struct Needs {
+  bool zeros = true, channels_side_by_side = true;
 };
 
 class ConvolutionCalls {
@@ -104,7 +108,7 @@ class ConvolutionCalls {
   LibraryCalls sum() && {
     const Operand &from = c_.part == ConvPart::forward ? c_.x : c_.y, &to = c_.part == ConvPart::forward ? c_.y : c_.x;
     const Sizes size = places(to);
-    const Source source = staged(from, size);
+    const Source source = staged(from, size, {.zeros = !taps_.depthwise});
     LibraryArg weights = read(c_.w);
     SymInt weights_offset = c_.w.offset;
     if (c_.packed) checks_.packed(c_.w, dtype_, packed_elements(taps_));
@@ -120,7 +124,7 @@ class ConvolutionCalls {
     Words<kernels::ConvolutionParams> words;
     taps_.add_to(words);
     words.add(batch, taps_.groups, taps_.columns, taps_.inner, flags, size);
-    words.add(source.offset, source.batch, source.strides, weights_offset);
+    words.add(source.offset, source.batch, source.strides, source.lo, source.hi, weights_offset);
     words.add(to.offset, to.strides[0], to.strides[1], place_strides(to));
     const loop::Epilogue& e = c_.epilogue;
     words.add(e.has_bias ? e.bias.offset : SymInt(0), e.has_bias ? e.bias.strides[0] : SymInt(0));
@@ -154,7 +158,7 @@ class ConvolutionCalls {
     const Operand &from = c_.transposed ? c_.y : c_.x, &y = c_.transposed ? c_.x : c_.y;
     const Sizes size = places(y);
     const SymInt batch = y.sizes[0];
-    const Source source = staged(from, size);
+    const Source source = staged(from, size, {.channels_side_by_side = taps_.depthwise});
     const SymInt groups = taps_.depthwise ? SymInt(1) : taps_.groups;
     const SymInt columns = taps_.depthwise ? taps_.groups : taps_.columns, panels = sym::ceil_div(columns, panel);
     const LibraryArg points = temporary(groups * panels * batch * product(size) * SymInt(panel));
@@ -175,7 +179,7 @@ class ConvolutionCalls {
     Words<kernels::ConvolutionWeightParams> words;
     taps_.add_to(words);
     words.add(batch, taps_.groups, taps_.columns, taps_.inner, size);
-    words.add(source.offset, source.batch, source.strides, SymInt(0), c_.w.offset);
+    words.add(source.offset, source.batch, source.channel, source.strides, SymInt(0), c_.w.offset);
     words.add(sym::floor_div(c_.w.sizes[0], taps_.groups) * c_.w.strides[0], c_.w.strides[0], c_.w.strides[1]);
     words.add(place_strides(c_.w));
     call.params = std::move(words).take();
@@ -223,11 +227,12 @@ class ConvolutionCalls {
   }
 
   /// `from` for results of this size.
-  Source staged(const Operand& from, const Sizes& size) {
+  Source staged(const Operand& from, const Sizes& size, Needs needs) {
     const Sizes places_from = places(from), strides = place_strides(from);
     const SymInt batch = from.sizes[0], channels = from.sizes[1];
     Sizes lo(3, 0), span(3, 0);
-    bool inside = is_one(from.strides[1]) || is_one(channels);
+    const bool side_by_side = is_one(from.strides[1]) || is_one(channels);
+    bool inside = true;
     for (size_t d = 0; d < 3; ++d) {
       if (taps_.gradient) {
         lo[d] = sym::floor_div(taps_.padding[d] - taps_.reach(d) + taps_.stride[d], taps_.stride[d]);
@@ -239,23 +244,30 @@ class ConvolutionCalls {
       inside = inside && certain(sym::ge(lo[d], 0)) && certain(sym::le(lo[d] + span[d], places_from[d]));
       span[d] = sym::max(span[d], 0);
     }
-    if (inside) return {read(from), from.offset, from.strides[0], strides};
+    if ((inside || !needs.zeros) && (side_by_side || !needs.channels_side_by_side))
+      return {read(from), from.offset, from.strides[0], from.strides[1], strides, Sizes(3, 0), places_from};
+    const bool planar = !needs.channels_side_by_side && !side_by_side;
     LibraryCall call;
     call.function = text("convolution_stage", suffix_);
     const LibraryArg to = temporary(batch * product(span) * channels);
     call.args = {read(from), to};
     call.args[1].written = true;
     Words<kernels::ConvolutionStageParams> words;
-    words.add(batch, channels, places_from, lo, span);
+    words.add(batch, channels, SymInt(planar ? 1 : 0), places_from, lo, span);
     words.add(from.offset, from.strides[0], from.strides[1], strides, SymInt(0));
     call.params = std::move(words).take();
-    call.extent = batch * span[0] * span[1];
-    call.grain = grain_of(span[2] * channels);
+    call.extent = batch * span[0] * span[1] * (planar ? channels : SymInt(1));
+    call.grain = grain_of(span[2] * (planar ? SymInt(1) : channels));
     out_.calls.push_back(std::move(call));
-    const Sizes made = {span[1] * span[2] * channels, span[2] * channels, channels};
+    const SymInt step = planar ? SymInt(1) : channels, plane = product(span);
+    const Sizes made = {span[1] * span[2] * step, span[2] * step, step};
+    Sizes hi = lo;
     SymInt offset = 0;
-    for (size_t d = 0; d < 3; ++d) offset -= lo[d] * made[d];
-    return {to, offset, span[0] * made[0], made};
+    for (size_t d = 0; d < 3; ++d) {
+      offset -= lo[d] * made[d];
+      hi[d] += span[d];
+    }
+    return {to, offset, plane * channels, planar ? plane : SymInt(1), made, lo, hi};
   }
 
   LibraryCalls out_;
