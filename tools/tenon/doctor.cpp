@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <thread>
 
+#include "kernels/library.h"
 #include "tenon/io/json.h"
 #include "tenon/rules/registry.h"
-#include "tenon/templates/kernels.h"
 #include "tools/tenon/files.h"
 #include "tools/tenon/verbs.h"
 
@@ -74,10 +74,11 @@ std::string cpu_features() {
 }
 
 std::string_view kernels_used() {
-  using namespace templates;
-  if (kernels_of<float>(Isa::avx512).rows) return "AVX-512";
-  if (kernels_of<float>(Isa::avx2).rows) return "AVX2";
-  return "portable";
+  switch (kernels::machine_target()) {
+    case TENON_TARGET_X86_64_V4: return "AVX-512";
+    case TENON_TARGET_X86_64_V3: return "AVX2";
+    default: return "portable";
+  }
 }
 
 }  // namespace
