@@ -18,13 +18,14 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 MESSAGES = HERE / "messages.txt"
-VERBS = {"all": ("show", "run", "grad", "convert"), "run": ("run",), "weights": ("run", "grad", "convert"),
-         "operators": ("show", "run", "grad"), "compute": ("run", "grad")}
+VERBS = {"all": ("show", "run", "grad", "convert", "compile"), "run": ("run",), "weights": ("run", "grad", "convert", "compile"),
+         "operators": ("show", "run", "grad", "compile"), "compute": ("run", "grad")}
 SECONDS, KILOBYTES = 10, 1 << 20
 
 
 def arguments(verb, file, out):
-    return {"show": ["show", file], "run": ["run", file], "grad": ["grad", file, "-o", out], "convert": ["convert", file, out]}[verb]
+    return {"show": ["show", file], "run": ["run", file], "grad": ["grad", file, "-o", out], "convert": ["convert", file, out],
+            "compile": ["compile", file, "-o", out]}[verb]
 
 
 def measured(command):
