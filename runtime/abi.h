@@ -77,9 +77,11 @@ struct tenon_args {
 /* Bits; a function returns the union of those that apply. */
 enum tenon_kernel_status {
   TENON_KERNEL_OK = 0,
-  TENON_KERNEL_INDEX = 1,     /* an index out of a tensor was out of range; nothing was accessed there */
-  TENON_KERNEL_MEMORY = 2,    /* the allocation callback gave nothing */
-  TENON_KERNEL_ARITHMETIC = 4 /* integer division by zero, a matrix that has no factorisation, ... */
+  TENON_KERNEL_INDEX = 1,      /* an index out of a tensor was out of range; nothing was accessed there */
+  TENON_KERNEL_MEMORY = 2,     /* the allocation callback gave nothing */
+  TENON_KERNEL_ARITHMETIC = 4, /* integer division by zero, sizes that do not fit, ... */
+  TENON_KERNEL_REFUSED =
+      8 /* host functions: counts[0] is which of the call's `errors`, from 1 on; the others fill it in */
 };
 
 /* Runs iterations lo to hi - 1. No allocation, no barrier, no global state; other ranges run at the same time in other
@@ -89,16 +91,20 @@ typedef int (*tenon_kernel)(const struct tenon_args* args, int64_t lo, int64_t h
 /* One call of a host function: what no stage can do (sorting, factorisations, sizes that depend on data), or an
    operator of the user's. Tensors are borrowed for the call. */
 struct tenon_host_call {
-  const tenon_tensor* inputs;
-  tenon_tensor* results; /* data is NULL where the buffer is TENON_BUFFER_DYNAMIC: ask `allocate` */
+  const tenon_tensor* inputs; /* one that is absent has no data and dtype -1 */
+  tenon_tensor* results;      /* data is NULL where the buffer is TENON_BUFFER_DYNAMIC: ask `allocate` */
   const int64_t* params;
   int64_t* counts; /* TENON_MAX_COUNTS numbers for binds of TENON_SOURCE_COUNT */
   void* scratch;
   uint32_t input_count, result_count, param_count, reserved;
   void* context;
-  /* Memory for a dynamic result, once its sizes are known: sets data, rank, sizes and contiguous strides of
-     results[result]; 0, or TENON_KERNEL_MEMORY. Only from the thread and during the call that was handed this. */
+  /* Memory for a dynamic result, once its sizes are known: sets data, rank, sizes and strides of results[result]; 0, or
+     TENON_KERNEL_MEMORY. Of a result that has memory already, sizes are only compared. Only from the thread and during
+     the call that was handed this. */
   int (*allocate)(const struct tenon_host_call* call, uint32_t result, int32_t rank, const int64_t* sizes);
+  /* Memory until the call returns, aligned to TENON_ALIGNMENT, contents undefined; NULL if there is none. Not in a call
+     that is split into chunks: those have scratch. */
+  void* (*work)(const struct tenon_host_call* call, uint64_t bytes);
 };
 typedef int (*tenon_host_function)(const struct tenon_host_call* call, int64_t lo, int64_t hi);
 
@@ -284,9 +290,12 @@ struct tenon_kernel_step {
 };
 struct tenon_call_step {
   uint32_t function;
-  struct tenon_list inputs, results; /* of `refs`: buffers; an input that is also written bears TENON_WRITTEN */
+  struct tenon_list inputs, results; /* of `refs`: buffers; an input that is also written bears TENON_WRITTEN, an absent
+                                        one is TENON_NONE */
   struct tenon_list params;          /* of `refs`: expressions */
   struct tenon_list guards;
+  struct tenon_list errors; /* of `refs`: strings, what TENON_KERNEL_REFUSED says by its code; each {} stands for the
+                               next of counts[1], counts[2], ..., {real} for one that is the bits of a double */
   uint32_t scratch;
   uint32_t extent, grain; /* as of a kernel; TENON_NONE: one call with lo 0 and hi 1 */
 };

@@ -37,8 +37,28 @@ static TN_COLD tenon_status find_culprit(tenon_session* session, const struct te
   }
 }
 
+/* The sentence that a host function chose, with its numbers. */
+static TN_COLD tenon_status function_refused(const tenon_session* session, const char* sentence) {
+  char text[400];
+  size_t length = 0;
+  int next = 1;
+  for (const char* c = sentence; *c && length + 40 < sizeof text; ++c) {
+    bool integer = strncmp(c, "{}", 2) == 0, real = strncmp(c, "{real}", 6) == 0;
+    if ((!integer && !real) || next == TENON_MAX_COUNTS) {
+      text[length++] = *c;
+      continue;
+    }
+    tn_value value = {.i = session->counts[next++]};
+    if (real) length += (size_t)snprintf(text + length, 32, "%g", value.d);
+    else length += (size_t)snprintf(text + length, 32, "%lld", (long long)value.i);
+    c += integer ? 1 : 5;
+  }
+  text[length] = 0;
+  return tn_fail(TENON_CHECK_FAILED, "%s", text);
+}
+
 static TN_COLD tenon_status function_failed(tenon_session* session, int code, uint32_t function,
-                                            struct tenon_list guards) {
+                                            struct tenon_list guards, struct tenon_list errors) {
   const struct tn_tables* t = &session->program->tables;
   const char* name = tn_string(t, session->step->name);
   if (!*name) name = tn_string(t, t->functions[function].name);
@@ -51,8 +71,11 @@ static TN_COLD tenon_status function_failed(tenon_session* session, int code, ui
     return tn_fail(TENON_CHECK_FAILED, "%s: an index is out of range", name);
   }
   if (code & TENON_KERNEL_MEMORY) return tn_fail(TENON_OUT_OF_MEMORY, "%s: no memory for its result", name);
-  if (code & TENON_KERNEL_ARITHMETIC)
-    return tn_fail(TENON_CHECK_FAILED, "%s: there is no result for these numbers (a division by zero, a matrix without an inverse)", name);
+  if (code & TENON_KERNEL_REFUSED && session->counts[0] >= 1 && session->counts[0] <= errors.count)
+    return function_refused(session, tn_string(t, t->refs[errors.first + (uint32_t)session->counts[0] - 1]));
+  if (code & (TENON_KERNEL_ARITHMETIC | TENON_KERNEL_REFUSED))
+    return tn_fail(TENON_CHECK_FAILED,
+                   "%s: there is no result for these numbers (a division by zero, a matrix without an inverse)", name);
   return tn_fail(TENON_CHECK_FAILED, "%s failed with status %d", name, code);
 }
 
@@ -186,14 +209,30 @@ tenon_status tn_run_kernel(tenon_session* session, const struct tenon_kernel_ste
   work.instances = instances;
   memcpy(&work.kernel, &program->functions[k->function], sizeof work.kernel);
   int code = run_work(session, &work);
-  return code ? function_failed(session, code, k->function, k->guards) : TENON_OK;
+  return code ? function_failed(session, code, k->function, k->guards, (struct tenon_list){0}) : TENON_OK;
 }
 
 struct call_context {
   tenon_session* session;
   const struct tenon_call_step* step;
   tenon_tensor* results;
+  size_t work_used; /* of the session's blocks of work memory */
 };
+
+/* Blocks are kept for the next call. */
+static void* reserve_work(const struct tenon_host_call* call, uint64_t bytes) {
+  struct call_context* context = call->context;
+  tenon_session* session = context->session;
+  if (context->step->extent != TENON_NONE || bytes > INT64_MAX) return NULL;
+  if (context->work_used == session->work_count) {
+    struct tn_block* grown = realloc(session->work, (session->work_count + 1) * sizeof *grown);
+    if (!grown) return NULL;
+    session->work = grown;
+    session->work[session->work_count++] = (struct tn_block){0};
+  }
+  struct tn_block* block = &session->work[context->work_used++];
+  return tn_block_reserve(session, block, bytes ? bytes : 1, "a host function") == TENON_OK ? block->memory : NULL;
+}
 
 static int allocate_result(const struct tenon_host_call* call, uint32_t result, int32_t rank, const int64_t* sizes) {
   const struct call_context* context = call->context;
@@ -203,8 +242,10 @@ static int allocate_result(const struct tenon_host_call* call, uint32_t result, 
   uint32_t buffer = t->refs[context->step->results.first + result] & ~TENON_WRITTEN;
   const struct tenon_buffer* b = &t->buffers[buffer];
   uint64_t bytes;
-  if (!(b->flags & TENON_BUFFER_DYNAMIC) || rank != b->rank) return TENON_KERNEL_MEMORY;
   tenon_tensor* tensor = &context->results[result];
+  if (rank != b->rank || rank > TENON_MAX_RANK) return TENON_KERNEL_MEMORY;
+  if (!(b->flags & TENON_BUFFER_DYNAMIC))
+    return memcmp(tensor->sizes, sizes, (size_t)rank * sizeof *sizes) == 0 ? 0 : TENON_KERNEL_ARITHMETIC;
   tensor->dtype = b->dtype;
   tensor->rank = rank;
   memcpy(tensor->sizes, sizes, (size_t)rank * sizeof *sizes);
@@ -232,7 +273,12 @@ tenon_status tn_run_call(tenon_session* session, const struct tenon_call_step* c
   tenon_tensor* results = inputs + c->inputs.count;
   tenon_status status = grow((void**)&session->params, &session->params_room, c->params.count, sizeof(int64_t));
   for (uint32_t i = 0; i < c->inputs.count && status == TENON_OK; ++i)
-    status = tn_tensor_of(session, t->refs[c->inputs.first + i] & ~TENON_WRITTEN, &inputs[i]);
+    if (t->refs[c->inputs.first + i] == TENON_NONE) {
+      memset(&inputs[i], 0, sizeof inputs[i]);
+      inputs[i].dtype = -1;
+    } else {
+      status = tn_tensor_of(session, t->refs[c->inputs.first + i] & ~TENON_WRITTEN, &inputs[i]);
+    }
   for (uint32_t i = 0; i < c->results.count && status == TENON_OK; ++i) {
     uint32_t buffer = t->refs[c->results.first + i] & ~TENON_WRITTEN;
     if (t->buffers[buffer].flags & TENON_BUFFER_DYNAMIC) {
@@ -256,7 +302,7 @@ tenon_status tn_run_call(tenon_session* session, const struct tenon_call_step* c
     else work.chunks = 1;
   }
   if (status != TENON_OK) return status;
-  struct call_context context = {session, c, results};
+  struct call_context context = {session, c, results, 0};
   struct tenon_host_call call = {.inputs = inputs,
                                  .results = results,
                                  .params = session->params,
@@ -265,13 +311,14 @@ tenon_status tn_run_call(tenon_session* session, const struct tenon_call_step* c
                                  .result_count = c->results.count,
                                  .param_count = c->params.count,
                                  .context = &context,
-                                 .allocate = allocate_result};
+                                 .allocate = allocate_result,
+                                 .work = reserve_work};
   memset(session->counts, 0, sizeof session->counts);
   work.instances = &whole;
   work.call = &call;
   memcpy(&work.host, &program->functions[c->function], sizeof work.host);
   int code = work.chunks ? run_work(session, &work) : 0;
-  if (code) return function_failed(session, code, c->function, c->guards);
+  if (code) return function_failed(session, code, c->function, c->guards, c->errors);
   for (uint32_t i = 0; i < c->results.count; ++i)
     if (!results[i].data && (t->buffers[t->refs[c->results.first + i] & ~TENON_WRITTEN].flags & TENON_BUFFER_DYNAMIC))
       return tn_fail(TENON_CHECK_FAILED, "%s allocated no memory for its result %u",

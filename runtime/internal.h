@@ -138,8 +138,10 @@ struct tenon_session {
   tenon_tensor* dynamic;           /* by buffer: what a call allocated; NULL if the program has no dynamic ones */
   struct tn_block* blocks;         /* by segment */
   struct tn_block* dynamic_blocks; /* by buffer */
-  struct tn_plan* plans;           /* by segment */
-  struct tn_block scratch;         /* for each participant scratch_stride bytes */
+  struct tn_block* work;           /* of host functions, in the order they asked */
+  size_t work_count;
+  struct tn_plan* plans;   /* by segment */
+  struct tn_block scratch; /* for each participant scratch_stride bytes */
   size_t scratch_stride;
   void** args; /* room for the arguments of a step's instances */
   int64_t* params;

@@ -50,7 +50,8 @@ static void note_access(tenon_program* program, uint32_t ref, bool on_state, uin
 static void note_list(tenon_program* program, struct tenon_list refs, uint32_t mark, bool on_state, uint32_t step,
                       unsigned char* read_by_on_state) {
   for (uint32_t i = 0; i < refs.count; ++i)
-    note_access(program, program->tables.refs[refs.first + i] | mark, on_state, step, read_by_on_state);
+    if (program->tables.refs[refs.first + i] != TENON_NONE) /* an input of a call that is absent */
+      note_access(program, program->tables.refs[refs.first + i] | mark, on_state, step, read_by_on_state);
 }
 
 /* Steps of bodies belong to the list that reaches them; the verifier saw to it that they form a tree. */

@@ -45,7 +45,9 @@ void tenon_session_destroy(tenon_session* s) {
     tn_release(allocator, s->blocks[i].memory, s->blocks[i].size);
   for (size_t i = 0; s->dynamic_blocks && i < h->buffers.count; ++i)
     tn_release(allocator, s->dynamic_blocks[i].memory, s->dynamic_blocks[i].size);
+  for (size_t i = 0; i < s->work_count; ++i) tn_release(allocator, s->work[i].memory, s->work[i].size);
   tn_release(allocator, s->scratch.memory, s->scratch.size);
+  free(s->work);
   free(s->symbols);
   free(s->last_entry);
   free(s->cache);
@@ -69,6 +71,7 @@ size_t tenon_session_memory(const tenon_session* s) {
   const struct tenon_header* h = s->program->tables.header;
   size_t sum = s->scratch.size;
   for (size_t i = 0; i < h->segments.count; ++i) sum += s->blocks[i].size;
+  for (size_t i = 0; i < s->work_count; ++i) sum += s->work[i].size;
   for (size_t i = 0; s->dynamic_blocks && i < h->buffers.count; ++i) sum += s->dynamic_blocks[i].size;
   return sum;
 }

@@ -137,8 +137,12 @@ static tenon_status use_call(struct flow* f, uint32_t index) {
   if (status == TENON_OK) status = tn_verify_list(f->v, c->results, t->header->refs.count, "results of a call");
   for (uint32_t i = 0; i < c->inputs.count && status == TENON_OK; ++i) {
     uint32_t arg = t->refs[c->inputs.first + i];
-    status = use_buffer(f, arg & ~TENON_WRITTEN, arg & TENON_WRITTEN, true);
+    if (arg != TENON_NONE) status = use_buffer(f, arg & ~TENON_WRITTEN, arg & TENON_WRITTEN, true);
   }
+  if (status == TENON_OK) status = tn_verify_list(f->v, c->errors, t->header->refs.count, "errors of a call");
+  for (uint32_t i = 0; i < c->errors.count && status == TENON_OK; ++i)
+    if (t->refs[c->errors.first + i] >= t->header->strings.count)
+      return wrong_step(f, "has an error without a sentence");
   if (status == TENON_OK) status = use_params(f, c->params);
   if (status == TENON_OK) status = use_guards(f, c->guards);
   if (status == TENON_OK) status = use_optional(f, c->scratch);

@@ -6,7 +6,7 @@
 _Static_assert(sizeof(struct tenon_buffer) == 48, "no padding");
 _Static_assert(sizeof(struct tenon_step) == 24, "no padding");
 _Static_assert(sizeof(struct tenon_kernel_step) == 24, "no padding");
-_Static_assert(sizeof(struct tenon_call_step) == 48, "no padding");
+_Static_assert(sizeof(struct tenon_call_step) == 56, "no padding");
 _Static_assert(sizeof(struct tenon_function) == 32, "no padding");
 _Static_assert(sizeof(struct tenon_header) == 432, "no padding");
 _Static_assert(sizeof(tenon_tensor) == 272, "no padding");

@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "tenon/artifact/derive.h"
-#include "tenon/ops/elements.h"
 
 namespace tenon::artifact {
 namespace {

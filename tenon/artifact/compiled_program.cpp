@@ -4,7 +4,6 @@
 
 #include "tenon/artifact/runtime_tensor.h"
 #include "tenon/interp/bind_symbols.h"
-#include "tenon/ops/elements.h"
 #include "tenon/package/artifact.h"
 #include "tenon/session/arguments.h"
 

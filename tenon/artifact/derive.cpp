@@ -5,7 +5,6 @@
 #include "runtime/open_tables.h"
 #include "tenon/artifact/in_process.h"
 #include "tenon/artifact/runtime_tensor.h"
-#include "tenon/ops/elements.h"
 
 namespace tenon::artifact {
 

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "tenon/interp/anchors.h"
+#include "tenon/interp/host.h"
 #include "tenon/interp/stage.h"
 #include "tenon/ops/conversion.h"
 #include "tenon/rules/infer.h"
@@ -174,10 +175,7 @@ CallResults execute(const Op& op, CallArgs args) {
   switch (implementation_of(op, args)) {
     case Implementation::view: return run_view(op, args);
     case Implementation::stages: return run_stages(op, args);
-    case Implementation::host: {
-      ArgsView call(op, args);
-      return op.def->kernel(call);
-    }
+    case Implementation::host: return run_host(op, args);
     case Implementation::composite: {
       Build build(op, args);
       return op.def->decompose(build).values;

@@ -6,12 +6,14 @@
 #include "tenon/interp/arena.h"
 #include "tenon/interp/bind_symbols.h"
 #include "tenon/interp/eager.h"
+#include "tenon/interp/host.h"
 #include "tenon/interp/segments.h"
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/creation.h"
-#include "tenon/ops/elements.h"
 #include "tenon/ops/views.h"
 #include "tenon/rules/infer.h"
+#include "tenon/rules/symbolic_shapes.h"
+#include "tenon/tensor/lent.h"
 
 namespace tenon::interp {
 
@@ -241,7 +243,7 @@ class ProgramRunner::Run {
     if (p.stages[i]) p.stages[i]->run(places_.data());
     else if (p.anchors[i]) anchor(*p.anchors[i], segment.memory->mutable_data(), p.temporaries[i]);
     else if (!p.failures[i].empty()) fail(p.failures[i]);
-    else if (auto* call = std::get_if<loop::Call>(&step)) this->call(*call, p);
+    else if (auto* call = std::get_if<loop::Call>(&step)) this->call(*call, *segment.calls[i], segment.told[i], p);
     else if (auto* bind = std::get_if<loop::Bind>(&step)) this->bind(*bind, p);
     else check(std::get<loop::Check>(step), p);
   }
@@ -315,54 +317,75 @@ class ProgramRunner::Run {
     return borrowed(buffer, places_[b.id]);
   }
 
-  void call(const loop::Call& c, const Prepared& p) {
+  void call(const loop::Call& c, const plan::HostCall& host, const std::vector<bool>& told, const Prepared& p) {
+    if (has_symbols(host)) require_meta(c, p);
+    std::vector<Tensor> inputs, results;
+    std::vector<DType> dtypes;
+    std::vector<int64_t> params;
+    for (loop::BufferRef b : host.inputs) inputs.push_back(tensor(b, p));
+    for (loop::BufferRef b : host.results) {
+      results.push_back(told[results.size()] ? Tensor() : writable(b, p));
+      dtypes.push_back(program_.buffers[b.id].dtype);
+    }
+    for (const loop::Param& param : host.params) params.push_back(loop::evaluate(param, symbols));
+    HostOperands operands{.name = c.name,
+                          .function = host_function_of(*c.op),
+                          .inputs = inputs,
+                          .results = results,
+                          .dtypes = dtypes,
+                          .params = params,
+                          .errors = host.errors,
+                          .allocate = [&](size_t i, const Sizes& sizes) { return tell(c, host.results[i], sizes); }};
+    if (host.extent) {
+      operands.extent = *value_of(*host.extent, symbols);
+      operands.grain = host.grain.as_int();
+    }
+    call_host(operands);
+    place_views(p);
+  }
+
+  Tensor writable(loop::BufferRef b, const Prepared& p) const {
+    if (held_[b.id]) return held_[b.id];
+    loop::Buffer buffer = p.buffers[b.id];
+    resolve(buffer, symbols);
+    auto bytes = static_cast<size_t>(reach_bytes(buffer));
+    return Tensor(meta_of(buffer), lent_storage(std::span(places_[b.id], bytes), nullptr));
+  }
+  bool has_symbols(const plan::HostCall& host) const {
+    for (loop::BufferRef b : host.inputs)
+      if (b && !is_resolved(program_.buffers[b.id])) return true;
+    return false;
+  }
+  // What the rule demands of sizes that were not known when the program was made.
+  void require_meta(const loop::Call& c, const Prepared& p) const {
+    if (!c.op->def->meta) return;
     CallArgs args;
     for (const loop::StepArg& arg : c.args)
       args.push_back(
           evaluated(map_tensors<Tensor>(arg, [&](const loop::BufferRef& b) { return tensor(b, p); }), symbols));
-    ArgsView view(*c.op, args);
-    CallResults results = c.op->def->kernel(view);
-    expect(results.size() == c.results.size(), c.name, " gave ", results.size(), " results where ", c.results.size(),
-           " are expected");
-    for (size_t i = 0; i < results.size(); ++i) {
-      if (results[i].is_number()) {
-        take_number(*c.results[i].get<loop::BufferRef>(), results[i]);
-        continue;
-      }
-      std::vector<Tensor> made;
-      for_each_tensor(results[i], [&](const Tensor& t) { made.push_back(t); });
-      size_t next = 0;
-      for_each_tensor(c.results[i], [&](const loop::BufferRef& b) {
-        if (!b) return;
-        expect(next < made.size(), c.name, " gave fewer tensors than its node has results");
-        take(c, b, made[next++]);
-      });
-    }
-    place_views(p);
+    sym::ShapeEnv own;
+    ShapesScope scope(&own);
+    infer(*c.op, args);
   }
 
-  void take_number(loop::BufferRef b, const CallArg& number) {
-    DType dtype = program_.buffers[b.id].dtype;
-    Tensor t = Tensor::empty(dtype, {});
-    auto* real = number.get<double>();
-    auto* truth = number.get<bool>();
-    int64_t integer = truth ? *truth : real ? static_cast<int64_t>(*real) : number.get<SymInt>()->as_int();
-    if (dtype == DType::f64) *t.mutable_data<double>() = real ? *real : static_cast<double>(integer);
-    else if (dtype == DType::boolean) *t.mutable_data<bool>() = integer != 0;
-    else *t.mutable_data<int64_t>() = integer;
-    put(b.id, t, true);
-  }
-
-  void take(const loop::Call& c, loop::BufferRef b, const Tensor& t) {
+  // Memory for a result whose sizes the call tells.
+  Tensor tell(const loop::Call& c, loop::BufferRef b, const Sizes& sizes) {
     loop::Buffer buffer = program_.buffers[b.id];
-    expect(t.dtype() == buffer.dtype && t.rank() == buffer.sizes.size(), c.name, " gave ", t.meta(), " for ",
-           buffer.name);
-    sym::Bindings told = symbols;  // with the sizes that this very call tells
-    for (size_t d = 0; d < t.rank(); ++d)
-      if (buffer.sizes[d].is_symbol()) told.set(buffer.sizes[d], t.sizes()[d].as_int());
-    resolve(buffer, told);
-    expect(t.sizes() == buffer.sizes, c.name, " gave ", t.meta(), " for ", buffer.name, buffer.sizes);
-    put(b.id, t.strides() == buffer.strides || t.numel() == SymInt(0) ? t : laid_out(t, buffer), true);
+    require(sizes.size() == buffer.sizes.size(), c.name, ": the data ask for a result of sizes ", sizes,
+            ", but the program has ", buffer.sizes);
+    sym::Bindings now = symbols;
+    for (size_t d = 0; d < sizes.size(); ++d) {
+      if (!buffer.sizes[d].is_symbol()) continue;
+      auto known = changing_.contains(buffer.sizes[d].name()) ? std::nullopt : now.find(buffer.sizes[d]);
+      require(!known || *known == sizes[d], "an input was given for a size of ", known.value_or(0), " (",
+              buffer.sizes[d], "), the data say ", sizes[d]);
+      now.set(buffer.sizes[d], sizes[d].as_int());
+    }
+    resolve(buffer, now);
+    require(sizes == buffer.sizes, c.name, ": the data ask for a result of sizes ", sizes, ", but the program has ",
+            buffer.sizes);
+    put(b.id, Tensor(meta_of(buffer), std::make_shared<Storage>(static_cast<size_t>(reach_bytes(buffer)))), true);
+    return held_[b.id];
   }
 
   void bind(const loop::Bind& bind, const Prepared& p) {

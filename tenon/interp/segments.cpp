@@ -41,17 +41,34 @@ class Cut {
     bool by_call = false;
   };
 
-  static Segment segment(std::span<const loop::Step> steps, const uint32_t* origins) {
+  Segment segment(std::span<const loop::Step> steps, const uint32_t* origins) const {
     Segment s;
     s.steps = steps;
     s.origins = origins;
     s.control.resize(steps.size());
     for (size_t i = 0; i < steps.size(); ++i)
       if (auto* control = std::get_if<loop::Control>(&steps[i])) s.control[i].resize(control->bodies.size());
+    s.calls.resize(steps.size());
+    s.told.resize(steps.size());
+    for (size_t i = 0; i < steps.size(); ++i) {
+      auto* call = std::get_if<loop::Call>(&steps[i]);
+      if (!call) continue;
+      s.calls[i] = plan::host_call(program_, *call);
+      for (loop::BufferRef b : s.calls[i]->results) s.told[i].push_back(is_told(b.id, steps.subspan(i + 1)));
+    }
     return s;
   }
 
-  static void add(Block& block, std::span<const loop::Step> steps, const uint32_t* origins) {
+  // Whether the sizes of a buffer are bound only by steps to come.
+  bool is_told(BufferId b, std::span<const loop::Step> to_come) const {
+    for (const loop::Step& step : to_come)
+      if (auto* bind = std::get_if<loop::Bind>(&step))
+        for (SymInt size : program_.buffers[b].sizes)
+          if (sym::has_symbol(size, bind->symbol)) return true;
+    return false;
+  }
+
+  void add(Block& block, std::span<const loop::Step> steps, const uint32_t* origins) const {
     size_t begin = 0;
     for (size_t i = 0; i < steps.size(); ++i) {
       bool ends = is_bind(steps[i]) && (i + 1 == steps.size() || !is_bind(steps[i + 1]));
@@ -136,7 +153,7 @@ class Cut {
         if (write && (life.segment == nowhere || std::pair(segment, index) < std::pair(life.segment, life.first))) {
           life.segment = segment;
           life.first = index;
-          life.by_call = std::holds_alternative<loop::Call>(step);
+          life.by_call = tells(places_[at].block->segments[s], i, root);
           expect(!life.by_call || at == owner_[root] || program_.buffers[root].role != Role::arena,
                  program_.buffers[root].name, " is made by a call in a body and used outside of it");
         }
@@ -148,6 +165,14 @@ class Cut {
       loop::for_each_read(program_, step, [&](BufferId b) { use(b, false); });
       loop::for_each_write(program_, step, [&](BufferId b) { use(b, true); });
     });
+  }
+
+  static bool tells(const Segment& segment, size_t i, BufferId b) {
+    if (!segment.calls[i]) return false;
+    const std::vector<loop::BufferRef>& results = segment.calls[i]->results;
+    for (size_t r = 0; r < results.size(); ++r)
+      if (results[r].id == b) return segment.told[i][r];
+    return false;
   }
 
   void give_out() {

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "tenon/interp/anchors.h"
+#include "tenon/plan/host.h"
 #include "tenon/tensor/storage.h"
 
 namespace tenon::interp {
@@ -41,15 +42,17 @@ struct Segment {
   std::vector<size_t> first, last;          // of each of those: the steps of its life, within this segment
   Symbols depends;                          // symbols that change within a run and that its stages and sizes speak of
   std::vector<std::vector<Block>> control;  // of each step: its bodies, where it is a control step
-  std::list<Prepared> prepared;             // the most recent first
-  std::unique_ptr<Storage> memory;          // of its arena buffers
+  std::vector<std::optional<plan::HostCall>> calls;  // of each step, where it is a call
+  std::vector<std::vector<bool>> told;               // of each call: the results whose sizes it tells
+  std::list<Prepared> prepared;                      // the most recent first
+  std::unique_ptr<Storage> memory;                   // of its arena buffers
 };
 
 /// The steps of the program or of a body.
 struct Block {
   std::vector<Segment> segments;       // of the program: on_state comes first
   std::vector<loop::BufferId> views;   // that its steps use, and none outside of it
-  std::vector<loop::BufferId> called;  // results of its calls: memory comes with each call
+  std::vector<loop::BufferId> called;  // results whose sizes its calls tell: memory comes with each call
 };
 
 struct Segments {

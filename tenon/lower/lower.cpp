@@ -208,14 +208,36 @@ class Lowering {
     lower_op(one);
   }
 
+  // The memory of what a call allocates has no gaps, row-major; an output that lies otherwise is a copy of it.
+  void claim_host_results(const Node& node, const std::unordered_set<std::string>& given) {
+    for_each_result(node, [&](Value v) {
+      if (!is_tensor(v)) return;
+      TensorMeta meta = graph_.info(v).meta;
+      bool told = false;
+      for (SymInt size : meta.sizes)
+        for (SymInt s : sym::symbols_of(size))
+          told |= !given.contains(std::string(s.name())) && !bound_.contains(std::string(s.name()));
+      size_t output = output_of_[v.id];
+      bool contiguous = is_contiguous(meta);
+      if (!told || contiguous) {
+        claim(v, output == ~size_t{0} ? Role::arena : Role::output, output == ~size_t{0} ? 0 : output);
+        return;
+      }
+      meta.strides = contiguous_strides(meta.sizes);
+      meta.offset = 0;
+      put(v, add_buffer(meta, Role::arena, 0, graph_.info(v).name), meta);
+      laid_out_.insert(v.id);
+    });
+  }
+
   void host(const Node& node, const CallArgs& args) {
-    claim_results(node);
+    std::unordered_set<std::string> given;  // symbols that the arguments speak of: the others come from the data
+    for (const CallArg& arg : args) mention(arg, given);
+    claim_host_results(node, given);
     loop::Call call{node.op, node.op->name(), {}, {}};
     for (size_t i = 0; i < args.size(); ++i)
       call.args.push_back(map_tensors<loop::BufferRef>(
           args[i], [&](const Tensor& t) { return t ? loop::BufferRef{buffer_[t.impl()->value]} : loop::BufferRef{}; }));
-    std::unordered_set<std::string> given;  // symbols that the arguments speak of: the others come from the data
-    for (const CallArg& arg : args) mention(arg, given);
     std::vector<loop::Bind> binds;
     for (const Arg& r : node.results) {
       const Value* v = r.get<Value>();
@@ -349,6 +371,7 @@ class Lowering {
         out.buffer = from;
       } else {
         out.buffer = temporary(program_.buffers[from], Role::output, i, name);
+        if (laid_out_.contains(v->id)) program_.buffers[out.buffer].strides = promised(*v).strides;
         copy(from, out.buffer);
       }
       program_.outputs.push_back(out);
@@ -363,6 +386,7 @@ class Lowering {
   std::vector<Tensor> tensors_;
   std::vector<size_t> output_of_;          // of each value: the output that it is computed into
   std::unordered_set<std::string> bound_;  // symbols that data has told so far
+  std::unordered_set<uint32_t> laid_out_;  // values that lie otherwise here than the graph says
   std::unordered_map<BufferId, TensorMeta>
       root_meta_;  // of buffers that are no views: how the value lies in its storage
 };

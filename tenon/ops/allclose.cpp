@@ -1,6 +1,4 @@
 // Whole tensors compared: one truth for all elements.
-#include "tenon/ops/comparison.h"
-#include "tenon/ops/elements.h"
 #include "tenon/ops/reduction.h"
 #include "tenon/rules/registry.h"
 
@@ -19,10 +17,9 @@ void register_allclose(Registry& ops) {
   ops.add({
       .schema = "allclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, bool "
                 "equal_nan=False) -> bool",
-      .kernel = [](ArgsView& call) -> CallResults {
-        Tensor close = isclose(call["self"], call["other"], call.arg("rtol"), call.arg("atol"), call.arg("equal_nan"));
-        return {CallArg(scalar_integer(all(close)) != 0)};
-      },
+      .host = {"allclose",
+               {"the sizes of the tensors do not go together", "expected tensors of one dtype of real numbers",
+                "rtol and atol: expected numbers that are not negative, got {real} and {real}"}},
   });
   ops.add({
       .schema = "_is_all_true(Tensor self) -> Tensor",

@@ -1,9 +1,6 @@
 #include "tenon/ops/arithmetic.h"
 
-#include <numeric>
-
 #include "tenon/ops/creation.h"
-#include "tenon/ops/elements.h"
 #include "tenon/ops/views.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
@@ -74,26 +71,10 @@ Expr interpolated(Expr self, Expr end, Expr weight) {
   return loop::select(loop::abs(weight) < 0.5, self + weight * step, end - step * (1.0 - weight));
 }
 
-// What leaves 64 bits wraps around.
-uint64_t magnitude(int64_t a) { return a < 0 ? -static_cast<uint64_t>(a) : static_cast<uint64_t>(a); }
-int64_t common_divisor(int64_t a, int64_t b) { return static_cast<int64_t>(std::gcd(magnitude(a), magnitude(b))); }
-int64_t common_multiple(int64_t a, int64_t b) {
-  uint64_t g = std::gcd(magnitude(a), magnitude(b));
-  return g == 0 ? 0 : static_cast<int64_t>(magnitude(static_cast<int64_t>(magnitude(a) / g * magnitude(b))));
-}
-
 Metas integral_meta(MetaCall& m) {
   m.require(is_integral(common_dtype(m)), "expected integers, got ", describe(m.arg("self")), " and ",
             describe(m.arg("other")));
   return pointwise_meta(m);
-}
-
-CallResults each_pair(ArgsView& call, int64_t (*f)(int64_t, int64_t)) {
-  TensorMeta meta = own_meta(call);
-  auto operand = [&](const char* name) { return elements<int64_t>(expand(call[name], meta.sizes)); };
-  std::vector<int64_t> x = operand("self"), y = operand("other");
-  for (size_t i = 0; i < x.size(); ++i) x[i] = f(x[i], y[i]);
-  return {CallArg(made(meta, x))};
 }
 
 }  // namespace
@@ -290,12 +271,12 @@ void register_arithmetic(Registry& ops) {
   ops.add({
       .schema = "gcd(Tensor self, Tensor other) -> Tensor",
       .meta = integral_meta,
-      .kernel = [](ArgsView& call) { return each_pair(call, common_divisor); },
+      .host = {.name = "gcd", .per_element = true},
   });
   ops.add({
       .schema = "lcm(Tensor self, Tensor other) -> Tensor",
       .meta = integral_meta,
-      .kernel = [](ArgsView& call) { return each_pair(call, common_multiple); },
+      .host = {.name = "lcm", .per_element = true},
   });
 }
 

@@ -1,10 +1,8 @@
 // Histograms of elements and of points in several dimensions, and how often integers occur.
-#include <algorithm>
 #include <cmath>
 
-#include "tenon/ops/arithmetic.h"
-#include "tenon/ops/elements.h"
-#include "tenon/ops/ranges.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/creation.h"
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"
@@ -12,7 +10,7 @@
 
 namespace tenon {
 
-static Handle histogramdd;
+static Handle histogramdd, histogram_edges, histogram_counts;
 
 namespace {
 
@@ -60,33 +58,8 @@ DType counted_dtype(const ArgsView& m) {
   return m.meta("weights").dtype == DType::f32 ? DType::f32 : DType::f64;
 }
 
-template <class T>
-Tensor totals(DType dtype, SymInt bins, const std::vector<int64_t>& places, const std::vector<T>& weights) {
-  Tensor fits = Tensor::empty(dtype, {bins});  // refuses more than there can be
-  std::vector<T> sums(static_cast<size_t>(bins.as_int()));
-  for (size_t i = 0; i < places.size(); ++i) sums[static_cast<size_t>(places[i])] += weights.empty() ? 1 : weights[i];
-  return made(fits.meta(), sums);
-}
-
-CallResults count_numbers(ArgsView& call) {
-  DType dtype = counted_dtype(call);
-  std::vector<int64_t> places = elements<int64_t>(call["self"]);
-  int64_t bins = call.constant("minlength");
-  for (int64_t place : places) {
-    call.require(place >= 0, "expected numbers that are not negative, got ", place);
-    bins = std::max(bins, sym::checked_add(place, 1));
-  }
-  if (dtype == DType::i64) return {CallArg(totals<int64_t>(dtype, bins, places, {}))};
-  return {CallArg(totals(dtype, bins, places, elements<double>(call["weights"])))};
-}
-
 // What a point of a histogram is: every element, or a row along the last dimension.
 enum class Point { element, row };
-
-struct Points {
-  Tensor x;                     // [n, d]
-  std::vector<double> weights;  // empty: 1 each
-};
 
 size_t dims_of(const ArgsView& m, Point point) {
   const TensorMeta& x = m.meta("self");
@@ -123,115 +96,12 @@ Sizes bins_of(const ArgsView& m, size_t dims) {
   return bins;
 }
 
-Points points_of(const ArgsView& call, Point point, size_t dims) {
-  Points out;
-  SymInt n = point == Point::element
-                 ? call["self"].numel()
-                 : sym::floor_div(call["self"].numel(), larger(SymInt(static_cast<int64_t>(dims)), 1));
-  out.x = reshape(call["self"], Sizes{n, SymInt(static_cast<int64_t>(dims))});
-  if (call.given("weight")) out.weights = elements<double>(call["weight"]);
-  return out;
-}
-
-std::vector<Tensor> even_edges(const ArgsView& call, const Tensor& x, const Sizes& bins) {
-  std::vector<double> range = range_of(call, bins.size()), all;
-  if (range.empty()) all = elements<double>(x);
-  std::vector<Tensor> out;
-  for (size_t d = 0; d < bins.size(); ++d) {
-    double low = 0, high = 1;
-    if (!range.empty()) {
-      low = range[2 * d];
-      high = range[2 * d + 1];
-    } else if (!all.empty()) {
-      low = high = all[d];
-      for (size_t i = d; i < all.size(); i += bins.size()) {
-        call.require(std::isfinite(all[i]), "expected finite numbers where no range is given, got ", all[i]);
-        low = std::min(low, all[i]);
-        high = std::max(high, all[i]);
-      }
-    }
-    if (low == high) {
-      low -= 0.5;
-      high += 0.5;
-    }
-    out.push_back(linspace(low, high, bins[d] + 1, kw("dtype", x.dtype())));
-  }
-  return out;
-}
-
-// Which bin, -1: none. The last one includes its right end.
-int64_t bin_of(double x, const std::vector<double>& edges) {
-  if (!(x >= edges.front() && x <= edges.back())) return -1;
-  auto last = static_cast<int64_t>(edges.size()) - 2;
-  return std::min(last, static_cast<int64_t>(std::upper_bound(edges.begin(), edges.end(), x) - edges.begin()) - 1);
-}
-
-Tensor counted(const ArgsView& call, const Points& points, const std::vector<Tensor>& edges) {
-  std::vector<std::vector<double>> ends;
-  Sizes sizes;
-  for (const Tensor& e : edges) {
-    ends.push_back(elements<double>(e));
-    sizes.push_back(e.size(0) - 1);
-  }
-  TensorMeta meta = make_meta(points.x.dtype(), sizes);
-  std::vector<double> x = elements<double>(points.x), totals(static_cast<size_t>(count(sizes).as_int()));
-  size_t dims = edges.size(), n = dims ? x.size() / dims : 0;
-  for (size_t i = 0; i < n; ++i) {
-    int64_t at = 0;
-    for (size_t d = 0; d < dims && at >= 0; ++d) {
-      int64_t bin = bin_of(x[i * dims + d], ends[d]);
-      at = bin < 0 ? -1 : at * sizes[d].as_int() + bin;
-    }
-    if (at >= 0) totals[static_cast<size_t>(at)] += points.weights.empty() ? 1 : points.weights[i];
-  }
-  Tensor out = made(meta, totals);
-  if (!call.flag("density")) return out;
-  out = out / sum_all(out);
-  for (size_t d = 0; d < dims; ++d) {
-    Sizes shape(dims, SymInt(1));
-    shape[d] = sizes[d];
-    out = out / reshape(slice(edges[d], 0, 1) - slice(edges[d], 0, 0, -1), shape);
-  }
-  return out;
-}
-
-// What a call returns.
-enum class Part { counts, edges, both, both_listed };
-
-Metas parts_meta(const TensorMeta& x, const Sizes& bins, Part part) {
-  std::vector<TensorMeta> edges;
-  for (SymInt n : bins) edges.push_back(like(x, {n + 1}));
-  TensorMeta counts = like(x, bins);
-  switch (part) {
-    case Part::counts: return counts;
-    case Part::edges: return {BasicArg<TensorMeta>(edges)};
-    case Part::both: return {counts, edges[0]};
-    case Part::both_listed: return {counts, BasicArg<TensorMeta>(edges)};
-  }
-  unreachable();
-}
-
-Metas even_meta(MetaCall& m, Point point, Part part) {
-  size_t dims = dims_of(m, point);
+Metas edges_meta(MetaCall& m) {
+  size_t dims = dims_of(m, Point::row);
   range_of(m, dims);
-  return parts_meta(m.meta("self"), bins_of(m, dims), part);
-}
-
-CallResults parts(const ArgsView& call, const Points& points, std::vector<Tensor> edges, Part part) {
-  switch (part) {
-    case Part::counts: return {CallArg(counted(call, points, edges))};
-    case Part::edges: return {CallArg(std::move(edges))};
-    case Part::both: return {CallArg(counted(call, points, edges)), CallArg(edges[0])};
-    case Part::both_listed: return {CallArg(counted(call, points, edges)), CallArg(edges)};
-  }
-  unreachable();
-}
-
-CallResults even(ArgsView& call, Point point, Part part) {
-  size_t dims = dims_of(call, point);
-  Sizes bins = bins_of(call, dims);
-  Points points = points_of(call, point, dims);
-  return parts(call, points, even_edges(call, points.x, bins), part);
+  std::vector<TensorMeta> edges;
+  for (SymInt n : bins_of(m, dims)) edges.push_back(like(m.meta("self"), {n + 1}));
+  return {BasicArg<TensorMeta>(edges)};
 }
 
 // Edges given as tensors.
@@ -248,21 +118,44 @@ std::vector<Tensor> given_edges(const ArgsView& m, Point point) {
   return edges;
 }
 
-Metas given_meta(MetaCall& m, Point point, Part part) {
+Metas counts_meta(MetaCall& m) {
   Sizes bins;
-  std::vector<TensorMeta> edges;
-  for (const Tensor& e : given_edges(m, point)) {
-    bins.push_back(e.size(0) - 1);
-    edges.push_back(e.meta());
-  }
-  if (part == Part::both_listed) return {like(m.meta("self"), bins), BasicArg<TensorMeta>(edges)};
-  return parts_meta(m.meta("self"), bins, part);
+  for (const Tensor& e : given_edges(m, Point::row)) bins.push_back(e.size(0) - 1);
+  return like(m.meta("self"), bins);
 }
 
-CallResults by_edges(ArgsView& call, Point point, Part part) {
-  std::vector<Tensor> edges = given_edges(call, point);
-  if (part == Part::both) edges[0] = contiguous_copy(edges[0]);
-  return parts(call, points_of(call, point, edges.size()), edges, part);
+// What a call returns.
+enum class Part { counts, both, both_listed };
+
+// All histograms are those of points in rows: edges, then counts between them.
+Results histogram_of(const ArgsView& b, Point point, Part part, std::vector<Tensor> edges) {
+  Tensor x = b["self"], weight = b.given("weight") ? b["weight"] : none;
+  if (point == Point::element) {
+    x = reshape(x, Sizes{x.numel(), 1});
+    if (weight) weight = reshape(weight, Sizes{weight.numel()});
+  }
+  if (edges.empty()) {
+    Sizes bins = bins_of(b, dims_of(b, point));
+    edges = histogram_edges(x, bins, kw("range", b.arg("range"))).list();
+  }
+  Tensor counts = histogram_counts(x, edges, kw("weight", weight), kw("density", b.flag("density")));
+  switch (part) {
+    case Part::counts: return one(counts);
+    case Part::both: return {{CallArg(counts), CallArg(edges[0])}};
+    case Part::both_listed: return {{CallArg(counts), CallArg(std::move(edges))}};
+  }
+  unreachable();
+}
+
+Results even(Build& b, Point point, Part part) {
+  range_of(b, dims_of(b, point));
+  return histogram_of(b, point, part, {});
+}
+
+Results by_edges(Build& b, Point point, Part part) {
+  std::vector<Tensor> edges = given_edges(b, point);
+  if (part == Part::both) edges[0] = clone(edges[0], kw("memory_format", MemoryFormat::contiguous));
+  return histogram_of(b, point, part, std::move(edges));
 }
 
 }  // namespace
@@ -288,52 +181,54 @@ void register_histogram(Registry& ops) {
         return like(m.meta("self"),
                     {m.meta("self").sizes[0] == SymInt(0) ? m.integer("minlength") : data_dependent_size()}, dtype);
       },
-      .kernel = count_numbers,
+      .host = {"bincount", {"expected numbers that are not negative, got {}"}},
   });
   ops.add({
       .schema = "histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool "
                 "density=False) -> (Tensor hist, Tensor bin_edges)",
-      .meta = [](MetaCall& m) { return even_meta(m, Point::element, Part::both); },
-      .kernel = [](ArgsView& call) { return even(call, Point::element, Part::both); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return even(b, Point::element, Part::both); },
   });
   ops.add({
       .schema = "histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> "
                 "(Tensor hist, Tensor bin_edges)",
-      .meta = [](MetaCall& m) { return given_meta(m, Point::element, Part::both); },
-      .kernel = [](ArgsView& call) { return by_edges(call, Point::element, Part::both); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return by_edges(b, Point::element, Part::both); },
   });
-  ops.add({
-      .schema = "_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool "
-                "density=False) -> Tensor[]",
-      .meta = [](MetaCall& m) { return even_meta(m, Point::row, Part::edges); },
-      .kernel = [](ArgsView& call) { return even(call, Point::row, Part::edges); },
-  });
+  ops.add(histogram_edges,
+          {
+              .schema = "_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, "
+                        "bool density=False) -> Tensor[]",
+              .meta = edges_meta,
+              .host = {"histogram_edges", {"expected finite numbers where no range is given, got {real}"}},
+          });
   ops.add({
       .schema = "_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool "
                 "density=False) -> Tensor",
-      .meta = [](MetaCall& m) { return even_meta(m, Point::row, Part::counts); },
-      .kernel = [](ArgsView& call) { return even(call, Point::row, Part::counts); },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return even(b, Point::row, Part::counts); },
   });
-  ops.add({
-      .schema = "_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, Tensor? weight=None, bool density=False) "
-                "-> Tensor",
-      .meta = [](MetaCall& m) { return given_meta(m, Point::row, Part::counts); },
-      .kernel = [](ArgsView& call) { return by_edges(call, Point::row, Part::counts); },
-  });
+  ops.add(histogram_counts,
+          {
+              .schema = "_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, Tensor? weight=None, bool "
+                        "density=False) -> Tensor",
+              .meta = counts_meta,
+              .host = {"histogram_counts"},
+          });
   ops.add(histogramdd, {
                            .schema = "histogramdd(Tensor self, int[] bins, float[]? range=None, Tensor? weight=None, "
                                      "bool density=False) -> (Tensor hist, Tensor[] bin_edges)",
-                           .meta = [](MetaCall& m) { return even_meta(m, Point::row, Part::both_listed); },
-                           .kernel = [](ArgsView& call) { return even(call, Point::row, Part::both_listed); },
+                           .kind = OpKind::composite,
+                           .decompose = [](Build& b) { return even(b, Point::row, Part::both_listed); },
                        });
   ops.overload(histogramdd, {"histogramdd.int_bins(Tensor self, int bins, float[]? range=None, Tensor? weight=None, "
                              "bool density=False) -> (Tensor hist, Tensor[] bin_edges)"});
   ops.add({
       .schema = "histogramdd.TensorList_bins(Tensor self, Tensor[] bins, float[]? range=None, Tensor? weight=None, "
                 "bool density=False) -> (Tensor hist, Tensor[] bin_edges)",
+      .kind = OpKind::composite,
       .traits = {.may_alias = true},
-      .meta = [](MetaCall& m) { return given_meta(m, Point::row, Part::both_listed); },
-      .kernel = [](ArgsView& call) { return by_edges(call, Point::row, Part::both_listed); },
+      .decompose = [](Build& b) { return by_edges(b, Point::row, Part::both_listed); },
   });
 }
 

@@ -144,11 +144,10 @@ std::vector<Tensor> without_masks(const ArgsView& call, const TensorMeta& self, 
   return out;
 }
 
-std::vector<Tensor> found_places(const Tensor& mask) {
-  std::vector<Tensor> out;
-  Tensor places = nonzero(mask);
-  for (size_t d = 0; d < mask.rank(); ++d) out.push_back(select(places, 1, d));
-  return out;
+std::vector<const char*> index_errors() {
+  return {"index {} is out of range for dimension {} of size {}", "the sizes of the indices do not go together",
+          "a mask does not fit dimension {} and those after it", "the values do not broadcast to what is indexed",
+          "too many indices: there are {} dimensions"};
 }
 
 // Places whose number is not known yet.
@@ -186,12 +185,6 @@ void lower_index(Lower& l) {
   Sizes sizes = self.sizes();
   Plan p = plan(l, l.meta("self"), indices);
   l.tensor([&](const Index& i) { return self.at(place(l, p, sizes, i)); });
-}
-
-CallResults index_by_mask(ArgsView& call) {
-  std::vector<Tensor> indices = call.tensors("indices");
-  Tensor self = call["self"];
-  return unsafe_index(self, without_masks(call, self.meta(), indices, found_places)).values;
 }
 
 Metas put_meta(MetaCall& m) {
@@ -265,12 +258,6 @@ void lower_put(Lower& l) {
   wide.finish();
 }
 
-CallResults put_by_masks(ArgsView& call) {
-  std::vector<Tensor> indices = call.tensors("indices");
-  std::vector<Tensor> places = without_masks(call, call.meta("self"), indices, found_places);
-  return index_put(call["self"], places, call["values"], call.arg("accumulate")).values;
-}
-
 Grads index_gradient(Vjp& v) {
   return {index_put(zeros(v["self"].sizes(), v.grad()), v.arg("indices"), v.grad(), true)};
 }
@@ -290,7 +277,7 @@ void register_indexing(Registry& ops) {
                             .meta = index_meta,
                             .lower = lower_index,
                             .vjp = {{"self", index_gradient}},
-                            .kernel = index_by_mask,
+                            .host = {"index_by_masks", index_errors()},
                             .host_if = [](const ArgsView& call) { return has_mask(call.tensors("indices")); },
                         });
   ops.add(unsafe_index, {
@@ -310,7 +297,7 @@ void register_indexing(Registry& ops) {
                          return index_put(v.grad(), v.arg("indices"), zeros(Sizes{}, v.grad()), false);
                        }},
                       {"values", [](Vjp& v) { return index_tensor(v.grad(), v.arg("indices")); }}},
-              .kernel = put_by_masks,
+              .host = {"put_by_masks", index_errors()},
               .host_if =
                   [](const ArgsView& call) {
                     std::vector<Tensor> indices = call.tensors("indices");

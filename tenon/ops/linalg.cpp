@@ -7,23 +7,12 @@
 #include "tenon/ops/comparison.h"
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/creation.h"
-#include "tenon/ops/elements.h"
 #include "tenon/ops/powers.h"
 #include "tenon/ops/views.h"
 #include "tenon/ops/where.h"
 #include "tenon/rules/symbolic_shapes.h"
-#include "tenon/templates/matrix.h"
 
 namespace tenon {
-
-Matrices::Matrices(const Tensor& x) : Matrices(x, batch_of(x.sizes())) {}
-
-Matrices::Matrices(const Tensor& x, const Sizes& batch_sizes) {
-  rows = x.size(-2).as_int();
-  columns = x.size(-1).as_int();
-  batch = count(batch_sizes).as_int();
-  values = elements<double>(expand(x, joined(batch_sizes, {x.size(-2), x.size(-1)})));
-}
 
 Sizes batch_of(const Sizes& sizes, size_t drop) {
   return Sizes(std::span<const SymInt>(sizes.begin(), sizes.size() - drop));
@@ -61,28 +50,6 @@ Tensor unit_matrix(const Tensor& like, SymInt rows, SymInt columns) {
 
 Tensor column_major_copy(const Tensor& x) {
   return transposed(clone(transposed(x), kw("memory_format", MemoryFormat::contiguous)));
-}
-
-CallArg info_of(const ArgsView& call, const TensorMeta& meta, const std::vector<int64_t>& info, bool check,
-                const char* trouble) {
-  for (size_t i = 0; check && i < info.size(); ++i) call.require(info[i] == 0, "matrix ", i, trouble, info[i]);
-  return CallArg(made(meta, info));
-}
-
-LuFactors::LuFactors(const Tensor& a) : lu(a) {
-  std::vector<int32_t> own(static_cast<size_t>(std::min(lu.rows, lu.columns)));
-  for (int64_t b = 0; b < lu.batch; ++b) {
-    info.push_back(templates::factor_lu(lu[b], lu.rows, lu.columns, own.data()));
-    pivots.insert(pivots.end(), own.begin(), own.end());
-  }
-}
-
-SvdFactors::SvdFactors(const ArgsView& call, Matrices a)
-    : u(a.batch, a.rows, a.rows), vt(a.batch, a.columns, a.columns), k(std::min(a.rows, a.columns)) {
-  values.resize(static_cast<size_t>(a.batch * k));
-  for (int64_t b = 0; b < a.batch; ++b)
-    call.require(templates::factor_svd(a[b], a.rows, a.columns, u[b], values.data() + b * k, vt[b]), "matrix ", b,
-                 " has no singular values that could be found: does it hold NaN or infinite elements?");
 }
 
 Tensor Tolerance::bound(const Tensor& a, const Tensor& largest) const {

@@ -1,47 +1,17 @@
-// Matrices in the last two dimensions, the ones before them a batch. Numbers come from tenon/templates/matrix.h.
+// Matrices in the last two dimensions, the ones before them a batch. Numbers come from kernels/host/linalg.cpp.
 #pragma once
-#include "tenon/ops/elements.h"
 #include "tenon/ops/views.h"
 #include "tenon/rules/op_def.h"
 
 namespace tenon {
 
-extern Handle linalg_inv_ex, linalg_pinv, linalg_solve_triangular, linalg_lu_solve, lu_unpack, linalg_eigh, linalg_svd,
-    linalg_svdvals;
+extern Handle linalg_inv_ex, linalg_pinv, linalg_solve_triangular, linalg_lu_factor_ex, linalg_lu_solve, lu_unpack,
+    linalg_eigh, linalg_svd, linalg_svdvals;
 
-/// A batch of real matrices, row-major.
-struct Matrices {
-  std::vector<double> values;
-  int64_t batch = 0, rows = 0, columns = 0;
-  Matrices() = default;
-  Matrices(int64_t batch, int64_t rows, int64_t columns)
-      : values(static_cast<size_t>(batch * rows * columns)), batch(batch), rows(rows), columns(columns) {}
-  explicit Matrices(const Tensor& x);             // with the batch it has
-  Matrices(const Tensor& x, const Sizes& batch);  // broadcast to a batch
-  double* operator[](int64_t i) { return values.data() + i * rows * columns; }
-  Tensor tensor(const TensorMeta& meta) const { return made(meta, values); }
-};
-
-/// L and U in one, and pivots counted from 1; info is 0, or the column without a pivot.
-struct LuFactors {
-  Matrices lu;
-  std::vector<int64_t> pivots, info;
-  explicit LuFactors(const Tensor& a);
-};
-
-/// U, the singular values and Vᵀ of each matrix.
-struct SvdFactors {
-  Matrices u, vt;
-  std::vector<double> values;
-  int64_t k = 0;  // how many values a matrix has
-  SvdFactors(const ArgsView& call, Matrices a);
-};
-
-/// What a factorization says of each matrix, 0 where all is well. A call that checks errors refuses others: "matrix 1
-/// is singular: no pivot in column 2".
-CallArg info_of(const ArgsView& call, const TensorMeta& meta, const std::vector<int64_t>& info, bool check,
-                const char* trouble);
-inline constexpr const char* is_singular = " is singular: no pivot in column ";
+/// What host functions refuse of a matrix.
+inline constexpr const char* is_singular = "matrix {} is singular: no pivot in column {}";
+inline constexpr const char* without_values =
+    "matrix {} has no singular values that could be found: does it hold NaN or infinite elements?";
 
 /// A bound on what counts as zero: the larger of atol and rtol times the largest value; numbers, tensors, or none for
 /// PyTorch's default.

@@ -2,11 +2,9 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/blas.h"
 #include "tenon/ops/diagonal.h"
-#include "tenon/ops/elements.h"
 #include "tenon/ops/linalg.h"
 #include "tenon/ops/triangular.h"
 #include "tenon/rules/registry.h"
-#include "tenon/templates/matrix.h"
 
 namespace tenon {
 
@@ -14,18 +12,7 @@ static Handle cholesky_ex, cholesky_solve;
 
 namespace {
 
-constexpr const char* not_positive = " is not positive definite: its leading minor of order ";
-
-CallResults factor_cholesky(ArgsView& call) {
-  std::vector<TensorMeta> metas = own_metas(call);
-  bool upper = call.flag("upper");
-  Matrices a(upper ? transposed(call["self"]) : call["self"]);
-  std::vector<int64_t> info;
-  for (int64_t i = 0; i < a.batch; ++i) info.push_back(templates::factor_cholesky(a[i], a.rows));
-  Tensor l = a.tensor(like(metas[0], metas[0].sizes)), out = Tensor::empty(metas[0]);
-  copy_elements(upper ? transposed(l) : l, out);
-  return {CallArg(out), info_of(call, metas[1], info, call.flag("check_errors"), not_positive)};
-}
+constexpr const char* not_positive = "matrix {} is not positive definite: its leading minor of order {}";
 
 // Φ halves the diagonal of a lower triangle: gA = L⁻ᵀ Φ(Lᵀ gL) L⁻¹, made symmetric.
 Tensor cholesky_gradient(const Tensor& grad, const Tensor& factor, bool upper) {
@@ -63,7 +50,7 @@ void register_linalg_cholesky(Registry& ops) {
                         like(m.meta("self"), batch_of(m.meta("self").sizes), DType::i32)};
               },
               .vjp = {{"self", [](Vjp& v) { return cholesky_gradient(v.grad(), v.out(), v.flag("upper")); }}},
-              .kernel = factor_cholesky,
+              .host = {"linalg_cholesky", {not_positive}},
           });
   ops.add({
       .schema = "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor",

@@ -1,11 +1,8 @@
 // Inverses and pseudo-inverses.
-#include <numeric>
-
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/blas.h"
 #include "tenon/ops/comparison.h"
 #include "tenon/ops/creation.h"
-#include "tenon/ops/elements.h"
 #include "tenon/ops/linalg.h"
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/shape.h"
@@ -13,7 +10,6 @@
 #include "tenon/ops/views.h"
 #include "tenon/ops/where.h"
 #include "tenon/rules/registry.h"
-#include "tenon/templates/matrix.h"
 
 namespace tenon {
 
@@ -21,23 +17,6 @@ Handle linalg_inv_ex, linalg_pinv;
 static Handle pinv_rcond;
 
 namespace {
-
-CallResults invert(ArgsView& call) {
-  std::vector<TensorMeta> metas = own_metas(call);
-  LuFactors f(call["A"]);
-  Matrices &a = f.lu, out(a.batch, a.rows, a.rows);
-  for (int64_t b = 0; b < a.batch; ++b) {
-    std::vector<int64_t> order(static_cast<size_t>(a.rows));
-    std::iota(order.begin(), order.end(), 0);
-    const int64_t* pivots = f.pivots.data() + b * a.rows;
-    for (size_t i = 0; i < order.size(); ++i) std::swap(order[i], order[static_cast<size_t>(pivots[i] - 1)]);
-    for (size_t i = 0; i < order.size(); ++i) out[b][static_cast<int64_t>(i) * a.rows + order[i]] = 1;
-    templates::solve_triangle(a[b], {.unit = true}, a.rows, out[b], a.rows);
-    templates::solve_triangle(a[b], {.upper = true}, a.rows, out[b], a.rows);
-  }
-  CallArg checked = info_of(call, metas[1], f.info, call.flag("check_errors"), is_singular);
-  return {CallArg(out.tensor(metas[0])), checked};
-}
 
 Results checked_inverse(const Tensor& a) { return one(linalg_inv_ex(a, kw("check_errors", true))[0]); }
 
@@ -88,7 +67,7 @@ void register_linalg_inverses(Registry& ops) {
                          Tensor back = transposed(v.out());
                          return neg(matmul(back, matmul(v.grad(), back)));
                        }}},
-              .kernel = invert,
+              .host = {"linalg_inv", {is_singular}},
           });
   ops.add({
       .schema = "linalg_inv(Tensor A) -> Tensor",

@@ -1,10 +1,7 @@
 // LU with pivots: factoring, taking the factors apart, and solving with them.
-#include <algorithm>
-
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/blas.h"
 #include "tenon/ops/creation.h"
-#include "tenon/ops/elements.h"
 #include "tenon/ops/joining.h"
 #include "tenon/ops/linalg.h"
 #include "tenon/ops/padding.h"
@@ -14,14 +11,14 @@
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
 #include "tenon/rules/symbolic_shapes.h"
-#include "tenon/templates/matrix.h"
 
 namespace tenon {
 
-Handle linalg_lu_solve, lu_unpack;
-static Handle lu_factor_ex;
+Handle linalg_lu_factor_ex, linalg_lu_solve, lu_unpack;
 
 namespace {
+
+constexpr const char* wrong_pivot = "pivots: expected numbers from 1 to {}, got {}";
 
 Metas lu_meta(MetaCall& m) {
   require_matrix(m, "A");
@@ -32,44 +29,12 @@ Metas lu_meta(MetaCall& m) {
   return {matrix_meta(a, a.sizes), like(a, joined(batch, {k}), DType::i32), like(a, batch, DType::i32)};
 }
 
-CallResults factor(ArgsView& call) {
-  std::vector<TensorMeta> metas = own_metas(call);
-  LuFactors f(call["A"]);
-  CallArg info = info_of(call, metas[2], f.info, call.flag("check_errors"), is_singular);
-  return {CallArg(f.lu.tensor(metas[0])), CallArg(made(metas[1], f.pivots)), info};
-}
-
 Metas unpacked_meta(const TensorMeta& a, bool data, bool pivots) {
   Sizes batch = batch_of(a.sizes);
   SymInt rows = rows_of(a), columns = columns_of(a), k = smaller(rows, columns);
   TensorMeta nothing = like(a, {0});
   return {pivots ? like(a, joined(batch, {rows, rows})) : nothing, data ? like(a, joined(batch, {rows, k})) : nothing,
           data ? like(a, joined(batch, {k, columns})) : nothing};
-}
-
-// P, L and U of what factor_lu leaves.
-CallResults unpacked(const ArgsView& call, const std::vector<TensorMeta>& metas, Matrices& lu,
-                     const std::vector<int64_t>& pivots, bool data, bool permutation) {
-  int64_t m = lu.rows, n = lu.columns, k = std::min(m, n);
-  Matrices p(lu.batch, m, m), l(lu.batch, m, k), u(lu.batch, k, n);
-  for (int64_t b = 0; b < lu.batch; ++b) {
-    std::vector<int64_t> order(static_cast<size_t>(m));
-    for (int64_t i = 0; i < m; ++i) order[static_cast<size_t>(i)] = i;
-    for (int64_t i = 0; i < k && permutation; ++i) {
-      int64_t other = pivots[static_cast<size_t>(b * k + i)];
-      call.require(other >= 1 && other <= m, "pivots: expected numbers from 1 to ", m, ", got ", other);
-      std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(other - 1)]);
-    }
-    for (int64_t i = 0; i < m; ++i) {
-      p[b][order[static_cast<size_t>(i)] * m + i] = 1;
-      for (int64_t j = 0; j < k; ++j) l[b][i * k + j] = i == j ? 1 : j < i ? lu[b][i * n + j] : 0;
-      for (int64_t j = i; j < n && i < k; ++j) u[b][i * n + j] = lu[b][i * n + j];
-    }
-  }
-  auto part = [](bool wanted, const TensorMeta& meta, const Matrices& values) {
-    return CallArg(wanted ? values.tensor(meta) : Tensor::empty(meta));
-  };
-  return {part(permutation, metas[0], p), part(data, metas[1], l), part(data, metas[2], u)};
 }
 
 // The gradient of A = P L U. Where A is not square, the part beyond the square follows from the other factor.
@@ -120,36 +85,6 @@ Metas lu_solve_meta(MetaCall& m) {
   return matrix_meta(b, joined(batch, {rows_of(b), columns_of(b)}), left);
 }
 
-CallResults solve_by_lu(ArgsView& call) {
-  TensorMeta meta = own_meta(call);
-  bool left = call.flag("left"),
-       back = call.flag("adjoint") != !left;  // from the right is from the left with everything transposed
-  Sizes batch = batch_of(meta.sizes);
-  Matrices lu(call["LU"], batch), x(left ? call["B"] : transposed(call["B"]), batch);
-  int64_t n = lu.rows, k = x.columns;
-  std::vector<int64_t> pivots = elements<int64_t>(expand(call["pivots"], joined(batch, {n})));
-  for (int64_t p : pivots) call.require(p >= 1 && p <= n, "pivots: expected numbers from 1 to ", n, ", got ", p);
-  for (int64_t b = 0; b < lu.batch; ++b) {
-    auto exchange = [&](int64_t i) {
-      int64_t other = pivots[static_cast<size_t>(b * n + i)] - 1;
-      if (other != i) std::swap_ranges(x[b] + i * k, x[b] + (i + 1) * k, x[b] + other * k);
-    };
-    if (!back) {
-      for (int64_t i = 0; i < n; ++i) exchange(i);
-      templates::solve_triangle(lu[b], {.unit = true}, n, x[b], k);
-      templates::solve_triangle(lu[b], {.upper = true}, n, x[b], k);
-    } else {
-      templates::solve_triangle(lu[b], {.upper = true, .transposed = true}, n, x[b], k);
-      templates::solve_triangle(lu[b], {.unit = true, .transposed = true}, n, x[b], k);
-      for (int64_t i = n; i-- > 0;) exchange(i);
-    }
-  }
-  if (left) return {CallArg(x.tensor(meta))};
-  Tensor out = Tensor::empty(meta);
-  copy_elements(transposed(x.tensor(make_meta(meta.dtype, joined(batch, {SymInt(n), SymInt(k)})))), out);
-  return {CallArg(out)};
-}
-
 Grads lu_solve_gradient(Vjp& v) {
   bool left = v.flag("left"), adjoint = v.flag("adjoint");
   Tensor b = linalg_lu_solve(v["LU"], v["pivots"], v.grad(), kw("left", left), kw("adjoint", !adjoint)), x = v.out();
@@ -164,18 +99,19 @@ Grads lu_solve_gradient(Vjp& v) {
 }  // namespace
 
 void register_linalg_lu(Registry& ops) {
-  ops.add(lu_factor_ex, {
-                            .schema = "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> "
-                                      "(Tensor LU, Tensor pivots, Tensor info)",
-                            .meta = lu_meta,
-                            .vjp = {{"A", factor_gradient}},
-                            .kernel = factor,
-                        });
+  ops.add(linalg_lu_factor_ex,
+          {
+              .schema = "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> "
+                        "(Tensor LU, Tensor pivots, Tensor info)",
+              .meta = lu_meta,
+              .vjp = {{"A", factor_gradient}},
+              .host = {"linalg_lu_factor", {is_singular}},
+          });
   ops.add({
       .schema = "linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
       .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
-        Results all = lu_factor_ex(b["A"], kw("pivot", b.arg("pivot")), kw("check_errors", true));
+        Results all = linalg_lu_factor_ex(b["A"], kw("pivot", b.arg("pivot")), kw("check_errors", true));
         return {{CallArg(all[0]), CallArg(all[1])}};
       },
   });
@@ -185,23 +121,18 @@ void register_linalg_lu(Registry& ops) {
       .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
-            return lu_factor_ex(b["self"], kw("pivot", b.arg("pivot")), kw("check_errors", b.arg("check_errors")));
+            return linalg_lu_factor_ex(b["self"], kw("pivot", b.arg("pivot")),
+                                       kw("check_errors", b.arg("check_errors")));
           },
   });
   ops.add({
       .schema = "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
-      .meta =
-          [](MetaCall& m) {
-            lu_meta(m);
-            return unpacked_meta(m.meta("A"), true, true);
-          },
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) -> Results {
+        Results factors = linalg_lu_factor_ex(b["A"], kw("pivot", b.arg("pivot")));
+        return lu_unpack(factors[0], factors[1]);
+      },
       .vjp = {{"A", [](Vjp& v) { return lu_gradient(v.out(), v.out(1), v.out(2), v.grad(1), v.grad(2)); }}},
-      .kernel =
-          [](ArgsView& call) {
-            std::vector<TensorMeta> metas = own_metas(call);
-            LuFactors f(call["A"]);
-            return unpacked(call, metas, f.lu, f.pivots, true, true);
-          },
   });
   ops.add(lu_unpack,
           {
@@ -227,14 +158,7 @@ void register_linalg_lu(Registry& ops) {
                          if (u && !(k == m)) u = constant_pad_nd(u, Sizes{0, 0, 0, m - k}, 0.0);
                          return l && u ? l + u : l ? l : u;
                        }}},
-              .kernel =
-                  [](ArgsView& call) {
-                    std::vector<TensorMeta> metas = own_metas(call);
-                    Matrices lu(call["LU_data"]);
-                    std::vector<int64_t> pivots =
-                        call.flag("unpack_pivots") ? elements<int64_t>(call["LU_pivots"]) : std::vector<int64_t>();
-                    return unpacked(call, metas, lu, pivots, call.flag("unpack_data"), call.flag("unpack_pivots"));
-                  },
+              .host = {"linalg_lu_unpack", {wrong_pivot}},
           });
   ops.add(
       linalg_lu_solve,
@@ -243,7 +167,7 @@ void register_linalg_lu(Registry& ops) {
               "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
           .meta = lu_solve_meta,
           .vjp = {{"LU, B", lu_solve_gradient}},
-          .kernel = solve_by_lu,
+          .host = {"linalg_lu_solve", {wrong_pivot}},
       });
   ops.add({
       .schema = "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",

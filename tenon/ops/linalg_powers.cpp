@@ -3,7 +3,6 @@
 #include "tenon/ops/blas.h"
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/creation.h"
-#include "tenon/ops/elements.h"
 #include "tenon/ops/flip.h"
 #include "tenon/ops/joining.h"
 #include "tenon/ops/linalg.h"
@@ -12,7 +11,6 @@
 #include "tenon/ops/shape.h"
 #include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"
-#include "tenon/templates/matrix.h"
 
 namespace tenon {
 
@@ -41,13 +39,6 @@ Results power(Build& b) {
     if (rest > 1) square = matmul(square, square);
   }
   return one(out);
-}
-
-CallResults exponential(ArgsView& call) {
-  TensorMeta meta = own_meta(call);
-  Matrices a(call["self"]);
-  for (int64_t b = 0; b < a.batch; ++b) templates::exponential(a[b], a.rows);
-  return {CallArg(a.tensor(meta))};
 }
 
 // The derivative in the direction G is the upper right block of exp [A G; 0 A]; the gradient is that with Aᵀ.
@@ -85,7 +76,7 @@ void register_linalg_powers(Registry& ops) {
                             return like(m.meta("self"), m.meta("self").sizes);
                           },
                           .vjp = {{"self", exponential_gradient}},
-                          .kernel = exponential,
+                          .host = {"linalg_matrix_exp"},
                       });
   ops.add({
       .schema = "matrix_exp(Tensor self) -> Tensor",

@@ -7,10 +7,10 @@
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/diagonal.h"
-#include "tenon/ops/elements.h"
 #include "tenon/ops/linalg.h"
 #include "tenon/ops/linalg_norms.h"
 #include "tenon/ops/powers.h"
+#include "tenon/ops/ranges.h"
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/sign.h"
 #include "tenon/ops/views.h"
@@ -26,45 +26,21 @@ namespace {
 // Whether PyTorch's LU of det and slogdet is that of the transpose.
 bool factors_transpose(const TensorMeta& a) { return is_contiguous(a); }
 
-double sign_of(LuFactors& f, int64_t b) {
-  double s = 1;
-  int64_t n = f.lu.rows;
-  for (int64_t i = 0; i < n; ++i) {
-    double d = f.lu[b][i * n + i];
-    if (f.pivots[static_cast<size_t>(b * n + i)] != i + 1) s = -s;
-    s *= d > 0 ? 1 : d < 0 ? -1 : d;  // NaN stays
-  }
-  return s;
+// Whether rows were exchanged an odd number of times: -1, else 1.
+Tensor parity(const Tensor& a, const Tensor& pivots) {
+  Tensor own = arange(1, a.size(-1) + 1, 1, kw("dtype", pivots.dtype()), kw("device", a.meta().device));
+  Tensor exchanged = remainder(sum(ne(pivots, own), Sizes{-1}), 2);
+  return to(rsub(exchanged * 2.0, 1), a.dtype());
 }
 
-Metas determinant_meta(MetaCall& m, bool log) {
-  require_matrix(m, "A", true);
-  const TensorMeta& a = m.meta("A");
-  TensorMeta one = like(a, batch_of(a.sizes)), lu = matrix_meta(a, a.sizes),
-             pivots = like(a, batch_of(a.sizes, 1), DType::i32);
-  if (log) return {one, one, lu, pivots};
-  return {one, lu, pivots};
-}
-
-CallResults find_determinant(ArgsView& call, bool log) {
-  std::vector<TensorMeta> metas = own_metas(call);
-  LuFactors f(factors_transpose(call.meta("A")) ? transposed(call["A"]) : call["A"]);
-  std::vector<double> first, second;
-  for (int64_t b = 0; b < f.lu.batch; ++b) {
-    double product = sign_of(f, b), logs = 0;
-    if (log) first.push_back(product);
-    for (int64_t i = 0; i < f.lu.rows; ++i) {
-      double d = std::fabs(f.lu[b][i * f.lu.rows + i]);
-      logs += std::log(d);
-      product *= d;
-    }
-    (log ? second : first).push_back(log ? logs : product);
-  }
-  CallResults out = {CallArg(made(metas[0], first))};
-  if (log) out.emplace_back(made(metas[1], second));
-  out.emplace_back(f.lu.tensor(metas[metas.size() - 2]));
-  out.emplace_back(made(metas.back(), f.pivots));
-  return out;
+Results find_determinant(Build& b, bool log) {
+  require_matrix(b, "A", true);
+  Tensor a = b["A"];
+  Results factors = linalg_lu_factor_ex(factors_transpose(a.meta()) ? transposed(a) : a);
+  Tensor values = diagonal(factors[0], 0, -2, -1), signs = parity(a, factors[1]);
+  if (!log) return {{CallArg(Tensor(prod(values, -1) * signs)), CallArg(factors[0]), CallArg(factors[1])}};
+  return {{CallArg(Tensor(prod(sgn(values), -1) * signs)), CallArg(Tensor(sum(tenon::log(abs(values)), Sizes{-1}))),
+           CallArg(factors[0]), CallArg(factors[1])}};
 }
 
 // A⁻ᵀ d for the number d of each matrix. Where A is singular, a matrix close by stands for it, if asked.
@@ -114,19 +90,19 @@ void register_linalg_properties(Registry& ops) {
       determinant,
       {
           .schema = "_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)",
-          .meta = [](MetaCall& m) { return determinant_meta(m, false); },
+          .kind = OpKind::composite,
+          .decompose = [](Build& b) { return find_determinant(b, false); },
           .vjp = {{"A", [](Vjp& v) { return scaled_inverse(v["A"], v.out(1), v.out(2), v.grad() * v.out(), true); }}},
-          .kernel = [](ArgsView& call) { return find_determinant(call, false); },
       });
   ops.add(sign_and_log,
           {
               .schema = "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
-              .meta = [](MetaCall& m) { return determinant_meta(m, true); },
+              .kind = OpKind::composite,
+              .decompose = [](Build& b) { return find_determinant(b, true); },
               .vjp = {{"A",
                        [](Vjp& v) {
                          return v.grad(1) ? scaled_inverse(v["A"], v.out(2), v.out(3), v.grad(1), false) : none;
                        }}},
-              .kernel = [](ArgsView& call) { return find_determinant(call, true); },
           });
   ops.add({
       .schema = "linalg_det(Tensor A) -> Tensor",

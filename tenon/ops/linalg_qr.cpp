@@ -1,11 +1,8 @@
 // QR, and products of the Householder reflectors it is made of.
-#include <algorithm>
-
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/blas.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/diagonal.h"
-#include "tenon/ops/elements.h"
 #include "tenon/ops/joining.h"
 #include "tenon/ops/linalg.h"
 #include "tenon/ops/shape.h"
@@ -13,7 +10,6 @@
 #include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"
 #include "tenon/rules/symbolic_shapes.h"
-#include "tenon/templates/matrix.h"
 
 namespace tenon {
 
@@ -37,24 +33,6 @@ Metas qr_meta(MetaCall& m) {
   SymInt rows = rows_of(a), columns = columns_of(a), k = mode == QrMode::complete ? rows : smaller(rows, columns);
   return {mode == QrMode::r ? like(a, {0}) : matrix_meta(a, joined(batch, {rows, k})),
           matrix_meta(a, joined(batch, {k, columns}))};
-}
-
-CallResults qr(ArgsView& call) {
-  std::vector<TensorMeta> metas = own_metas(call);
-  QrMode mode = qr_mode(call);
-  Matrices a(call["A"]);
-  int64_t m = a.rows, n = a.columns, k = mode == QrMode::complete ? m : std::min(m, n);
-  Matrices q(a.batch, m, k), r(a.batch, k, n);
-  std::vector<double> tau(static_cast<size_t>(std::min(m, n)));
-  for (int64_t b = 0; b < a.batch; ++b) {
-    templates::factor_qr(a[b], m, n, tau.data());
-    for (int64_t i = 0; i < k; ++i) {
-      q[b][i * k + i] = 1;
-      for (int64_t j = i; j < n; ++j) r[b][i * n + j] = a[b][i * n + j];
-    }
-    templates::apply_reflectors(a[b], m, n, tau.data(), std::min(m, n), false, q[b], k);
-  }
-  return {CallArg(mode == QrMode::r ? Tensor::empty(metas[0]) : q.tensor(metas[0])), CallArg(r.tensor(metas[1]))};
 }
 
 // gA = (gQ + Q sym(triu(gR Rᵀ - Qᵀ gQ))) R⁻ᵀ; columns beyond the square are Q times those of R.
@@ -99,18 +77,6 @@ Metas product_meta(MetaCall& m) {
   return matrix_meta(a, a.sizes);
 }
 
-CallResults reflected(ArgsView& call) {
-  TensorMeta meta = own_meta(call);
-  Matrices a(call["input"]), out(a.batch, a.rows, a.columns);
-  std::vector<double> tau = elements<double>(call["tau"]);
-  int64_t k = call.meta("tau").sizes.back().as_int();
-  for (int64_t b = 0; b < a.batch; ++b) {
-    for (int64_t i = 0; i < a.columns; ++i) out[b][i * a.columns + i] = 1;
-    templates::apply_reflectors(a[b], a.rows, a.columns, tau.data() + b * k, k, false, out[b], a.columns);
-  }
-  return {CallArg(out.tensor(meta))};
-}
-
 // The same step by step: c = (I - tau v vᵀ) c for each reflector, the last one first (or the first one, for the
 // transpose).
 Tensor step_by_step(const ArgsView& b, const Tensor& a, const Tensor& tau, Tensor c, bool transpose) {
@@ -141,22 +107,6 @@ Metas applied_meta(MetaCall& m) {
   return matrix_meta(c, c.sizes);
 }
 
-CallResults apply(ArgsView& call) {
-  TensorMeta meta = own_meta(call);
-  bool left = call.flag("left"), back = call.flag("transpose") != !left;
-  Matrices a(call["self"]), c(left ? call["input3"] : transposed(call["input3"]));
-  std::vector<double> tau = elements<double>(call["input2"]);
-  int64_t k = call.meta("input2").sizes.back().as_int();
-  for (int64_t b = 0; b < a.batch; ++b)
-    templates::apply_reflectors(a[b], a.rows, a.columns, tau.data() + b * k, k, back, c[b], c.columns);
-  if (left) return {CallArg(c.tensor(meta))};
-  Tensor out = Tensor::empty(meta);
-  copy_elements(
-      transposed(c.tensor(make_meta(meta.dtype, joined(batch_of(meta.sizes), {SymInt(c.rows), SymInt(c.columns)})))),
-      out);
-  return {CallArg(out)};
-}
-
 }  // namespace
 
 void register_linalg_qr(Registry& ops) {
@@ -164,7 +114,7 @@ void register_linalg_qr(Registry& ops) {
       .schema = "linalg_qr(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)",
       .meta = qr_meta,
       .vjp = {{"A", qr_gradient}},
-      .kernel = qr,
+      .host = {"linalg_qr"},
   });
   ops.add({
       .schema = "geqrf(Tensor self) -> (Tensor a, Tensor tau)",
@@ -173,20 +123,13 @@ void register_linalg_qr(Registry& ops) {
         const TensorMeta& a = m.meta("self");
         return {matrix_meta(a, a.sizes), like(a, joined(batch_of(a.sizes), {smaller(rows_of(a), columns_of(a))}))};
       },
-      .kernel = [](ArgsView& call) -> CallResults {
-        std::vector<TensorMeta> metas = own_metas(call);
-        Matrices a(call["self"]);
-        int64_t k = std::min(a.rows, a.columns);
-        std::vector<double> tau(static_cast<size_t>(a.batch * k));
-        for (int64_t b = 0; b < a.batch; ++b) templates::factor_qr(a[b], a.rows, a.columns, tau.data() + b * k);
-        return {CallArg(a.tensor(metas[0])), CallArg(made(metas[1], tau))};
-      },
+      .host = {"linalg_geqrf"},
   });
   ops.add(householder_product, {
                                    .schema = "linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
                                    .meta = product_meta,
                                    .for_grad = stepwise_product,
-                                   .kernel = reflected,
+                                   .host = {"linalg_householder_product"},
                                });
   ops.add({
       .schema = "orgqr(Tensor self, Tensor input2) -> Tensor",
@@ -202,7 +145,7 @@ void register_linalg_qr(Registry& ops) {
         Tensor out = step_by_step(b, b["self"], b["input2"], left ? b["input3"] : transposed(b["input3"]), back);
         return one(column_major_copy(left ? out : transposed(out)));
       },
-      .kernel = apply,
+      .host = {"linalg_ormqr"},
   });
 }
 

@@ -1,10 +1,7 @@
 // Systems of linear equations: exact, triangular, in the least squares.
-#include <algorithm>
-
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/blas.h"
 #include "tenon/ops/conversion.h"
-#include "tenon/ops/elements.h"
 #include "tenon/ops/linalg.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/triangular.h"
@@ -12,7 +9,6 @@
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
 #include "tenon/rules/symbolic_shapes.h"
-#include "tenon/templates/matrix.h"
 
 namespace tenon {
 
@@ -41,17 +37,15 @@ Metas solve_meta(MetaCall& m) {
           like(a, batch_of(a.sizes), DType::i32)};
 }
 
-CallResults solve(ArgsView& call) {
-  std::vector<TensorMeta> metas = own_metas(call);
-  Tensor a = call["A"], b = call["B"];
-  bool vector = is_vector(a.sizes(), b.sizes());
-  LuFactors f(a);
-  CallArg info = info_of(call, metas[3], f.info, call.flag("check_errors"), is_singular);
-  Tensor lu = f.lu.tensor(metas[1]), pivots = made(metas[2], f.pivots);
-  Tensor x = linalg_lu_solve(lu, pivots, vector ? unsqueeze(b, -1) : b, kw("left", call.flag("left")));
-  Tensor out = Tensor::empty(metas[0]);
-  copy_elements(vector ? squeeze_dim(x, -1) : x, out);
-  return {CallArg(out), CallArg(lu), CallArg(pivots), info};
+Results solve(Build& b) {
+  Tensor a = b["A"], right = b["B"];
+  MetaCall checked(b.op, b.args);
+  solve_meta(checked);
+  bool vector = is_vector(a.sizes(), right.sizes());
+  Results factors = linalg_lu_factor_ex(a, kw("check_errors", b.arg("check_errors")));
+  Tensor x = linalg_lu_solve(factors[0], factors[1], vector ? unsqueeze(right, -1) : right, kw("left", b.arg("left")));
+  return {{CallArg(vector ? Tensor(squeeze_dim(x, -1)) : x), CallArg(factors[0]), CallArg(factors[1]),
+           CallArg(factors[2])}};
 }
 
 Grads solve_gradient(Vjp& v) {
@@ -75,21 +69,6 @@ Metas triangle_meta(MetaCall& m) {
             " does not fit A ", a);
   Sizes batch = broadcast(batch_of(a.sizes), batch_of(b.sizes), m);
   return matrix_meta(b, joined(batch, {b.sizes[b.rank() - 2], b.sizes.back()}));
-}
-
-CallResults solve_triangle(ArgsView& call) {
-  TensorMeta meta = own_meta(call);
-  bool left = call.flag("left");
-  Sizes batch = batch_of(meta.sizes);
-  Matrices a(call["self"], batch), b(left ? call["B"] : transposed(call["B"]), batch);
-  for (int64_t i = 0; i < a.batch; ++i)
-    templates::solve_triangle(a[i],
-                              {.upper = call.flag("upper"), .unit = call.flag("unitriangular"), .transposed = !left},
-                              a.rows, b[i], b.columns);
-  if (left) return {CallArg(b.tensor(meta))};
-  Tensor out = Tensor::empty(meta);
-  copy_elements(transposed(b.tensor(make_meta(meta.dtype, joined(batch, {SymInt(b.rows), SymInt(b.columns)})))), out);
-  return {CallArg(out)};
 }
 
 Grads triangle_gradient(Vjp& v) {
@@ -134,49 +113,6 @@ Metas least_squares_meta(MetaCall& m) {
   return {solution, over ? like(a, vector ? batch : joined(batch, {k})) : like(a, {0}),
           like(a, driver.ranks ? batch : Sizes{0}, DType::i64),
           driver.values ? like(a, joined(batch, {smaller(rows, columns)})) : like(a, {0})};
-}
-
-CallResults least_squares(ArgsView& call) {
-  std::vector<TensorMeta> metas = own_metas(call);
-  Driver driver = driver_of(call);
-  bool vector = is_one_column(call.meta("self").sizes, call.meta("b").sizes);
-  Matrices a(call["self"]), b(vector ? unsqueeze(call["b"], -1) : call["b"]), x(a.batch, a.columns, b.columns);
-  SvdFactors s(call, a);
-  double relative = call.given("rcond")
-                        ? call.number("rcond")
-                        : epsilon_of(call.meta("self").dtype) * static_cast<double>(std::max(a.rows, a.columns));
-  std::vector<int64_t> ranks;
-  std::vector<double> residuals;
-  bool all_full = true;
-  for (int64_t i = 0; i < a.batch; ++i) {
-    int64_t rank = 0;
-    for (int64_t j = 0; j < s.k; ++j) {
-      double value = s.values[static_cast<size_t>(i * s.k + j)];
-      if (!driver.full_rank && !(value > relative * s.values[static_cast<size_t>(i * s.k)])) continue;
-      ++rank;
-      for (int64_t c = 0; c < b.columns; ++c) {
-        double dot = 0;
-        for (int64_t r = 0; r < a.rows; ++r) dot += s.u[i][r * a.rows + j] * b[i][r * b.columns + c];
-        for (int64_t r = 0; r < a.columns; ++r) x[i][r * b.columns + c] += s.vt[i][j * a.columns + r] * dot / value;
-      }
-    }
-    ranks.push_back(rank);
-    all_full &= rank == a.columns;
-    for (int64_t c = 0; c < b.columns; ++c) {
-      double total = 0;
-      for (int64_t r = 0; r < a.rows; ++r) {
-        double d = b[i][r * b.columns + c];
-        for (int64_t j = 0; j < a.columns; ++j) d -= a[i][r * a.columns + j] * x[i][j * b.columns + c];
-        total += d * d;
-      }
-      residuals.push_back(total);
-    }
-  }
-  bool has_residuals = metas[1].sizes != Sizes{0} && all_full;
-  return {CallArg(x.tensor(metas[0])),
-          CallArg(has_residuals ? made(metas[1], residuals) : Tensor::empty(metas[1].dtype, {0})),
-          CallArg(driver.ranks ? made(metas[2], ranks) : Tensor::empty(metas[2])),
-          CallArg(driver.values ? made(metas[3], s.values) : Tensor::empty(metas[3]))};
 }
 
 // X = A⁺ B; the residuals |A X - B|² are least in X.
@@ -227,9 +163,9 @@ void register_linalg_solvers(Registry& ops) {
           {
               .schema = "_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor "
                         "result, Tensor LU, Tensor pivots, Tensor info)",
-              .meta = solve_meta,
+              .kind = OpKind::composite,
+              .decompose = solve,
               .vjp = {{"A, B", solve_gradient}},
-              .kernel = solve,
           });
   ops.add(solve_ex, {
                         .schema = "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> "
@@ -254,7 +190,7 @@ void register_linalg_solvers(Registry& ops) {
                                                  "left=True, bool unitriangular=False) -> Tensor",
                                        .meta = triangle_meta,
                                        .vjp = {{"self, B", triangle_gradient}},
-                                       .kernel = solve_triangle,
+                                       .host = {"linalg_solve_triangular"},
                                    });
   ops.add({
       .schema = "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool "
@@ -278,13 +214,7 @@ void register_linalg_solvers(Registry& ops) {
         m.require(m.meta("info").dtype == DType::i32, "info: expected i32, got ", m.meta("info"));
         return {};
       },
-      .kernel = [](ArgsView& call) -> CallResults {
-        std::vector<int64_t> info = elements<int64_t>(call["info"]);
-        for (size_t i = 0; i < info.size(); ++i)
-          call.require(info[i] == 0, quoted(call.string("api_name")), " failed for matrix ", i,
-                       " of the batch with error ", info[i]);
-        return {};
-      },
+      .host = {"linalg_check_errors", {"{api_name} failed for matrix {} of the batch with error {}"}},
   });
   ops.add({
       .schema = "linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, "
@@ -292,7 +222,7 @@ void register_linalg_solvers(Registry& ops) {
                 "singular_values)",
       .meta = least_squares_meta,
       .vjp = {{"self, b", least_squares_gradient}},
-      .kernel = least_squares,
+      .host = {"linalg_lstsq", {without_values}},
   });
   ops.add({
       .schema = "linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor",

@@ -4,14 +4,12 @@
 #include "tenon/ops/clamp.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/diagonal.h"
-#include "tenon/ops/elements.h"
 #include "tenon/ops/linalg.h"
 #include "tenon/ops/powers.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"
 #include "tenon/rules/symbolic_shapes.h"
-#include "tenon/templates/matrix.h"
 
 namespace tenon {
 
@@ -30,17 +28,6 @@ Metas eigh_meta(MetaCall& m) {
   upper_of(m);
   const TensorMeta& a = m.meta("A");
   return {like(a, batch_of(a.sizes, 1)), m.flag("compute_v") ? matrix_meta(a, a.sizes) : like(a, {0})};
-}
-
-CallResults find_eigenvalues(ArgsView& call) {
-  std::vector<TensorMeta> metas = own_metas(call);
-  Matrices a(call["A"]);
-  std::vector<double> values(static_cast<size_t>(a.batch * a.rows));
-  for (int64_t b = 0; b < a.batch; ++b)
-    call.require(templates::eigen_symmetric(a[b], a.rows, upper_of(call), values.data() + b * a.rows), "matrix ", b,
-                 " has no eigenvalues that could be found: does it hold NaN or infinite elements?");
-  return {CallArg(made(metas[0], values)),
-          CallArg(call.flag("compute_v") ? a.tensor(metas[1]) : Tensor::empty(metas[1]))};
 }
 
 // 1 on the diagonal, the differences of a row of numbers elsewhere: x_j - x_i.
@@ -73,21 +60,6 @@ Metas svd_meta(MetaCall& m) {
   SymInt rows = rows_of(a), columns = columns_of(a), k = smaller(rows, columns);
   return {vectors ? matrix_meta(a, joined(batch, {rows, full ? rows : k})) : like(a, {0}), like(a, joined(batch, {k})),
           vectors ? matrix_meta(a, joined(batch, {full ? columns : k, columns})) : like(a, {0})};
-}
-
-CallResults find_singular_values(ArgsView& call) {
-  std::vector<TensorMeta> metas = own_metas(call);
-  bool full = call.flag("full_matrices"), vectors = call.flag("compute_uv");
-  SvdFactors s(call, Matrices(call["A"]));
-  if (!vectors)
-    return {CallArg(Tensor::empty(metas[0])), CallArg(made(metas[1], s.values)), CallArg(Tensor::empty(metas[2]))};
-  if (full) return {CallArg(s.u.tensor(metas[0])), CallArg(made(metas[1], s.values)), CallArg(s.vt.tensor(metas[2]))};
-  Matrices u(s.u.batch, s.u.rows, s.k), vt(s.u.batch, s.k, s.vt.columns);
-  for (int64_t b = 0; b < u.batch; ++b) {
-    for (int64_t i = 0; i < u.rows; ++i) std::copy_n(s.u[b] + i * u.rows, s.k, u[b] + i * s.k);
-    std::copy_n(s.vt[b], s.k * vt.columns, vt[b]);
-  }
-  return {CallArg(u.tensor(metas[0])), CallArg(made(metas[1], s.values)), CallArg(vt.tensor(metas[2]))};
 }
 
 // gA = U [(skew(Uᵀ gU) / E) S + S (skew(Vᵀ gV) / E) + diag(gS)] Vᵀ + (I - U Uᵀ) gU S⁻¹ Vᵀ + U S⁻¹ gVᵀ (I - V Vᵀ), E_ij
@@ -194,13 +166,15 @@ Grads polar_gradient(Vjp& v) {
 }  // namespace
 
 void register_linalg_spectrum(Registry& ops) {
-  ops.add(linalg_eigh, {
-                           .schema = "_linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True) -> (Tensor "
-                                     "eigenvalues, Tensor eigenvectors)",
-                           .meta = eigh_meta,
-                           .vjp = {{"A", eigh_gradient}},
-                           .kernel = find_eigenvalues,
-                       });
+  ops.add(linalg_eigh,
+          {
+              .schema = "_linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True) -> (Tensor "
+                        "eigenvalues, Tensor eigenvectors)",
+              .meta = eigh_meta,
+              .vjp = {{"A", eigh_gradient}},
+              .host = {"linalg_eigh",
+                       {"matrix {} has no eigenvalues that could be found: does it hold NaN or infinite elements?"}},
+          });
   ops.add({
       .schema = "linalg_eigh(Tensor self, str UPLO=\"L\") -> (Tensor eigenvalues, Tensor eigenvectors)",
       .kind = OpKind::composite,
@@ -217,7 +191,7 @@ void register_linalg_spectrum(Registry& ops) {
                                     "driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
                           .meta = svd_meta,
                           .vjp = {{"A", svd_gradient}},
-                          .kernel = find_singular_values,
+                          .host = {"linalg_svd", {without_values}},
                       });
   ops.add({
       .schema = "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",

@@ -1,7 +1,5 @@
 #include "tenon/ops/masking.h"
 
-#include <cstring>
-
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/creation.h"
@@ -32,25 +30,6 @@ Ref mask_positions(Lower& l, Ref mask) {
   return l.temporary(DType::i64, sizes, [&](const Index& i) { return totals.at(i) - 1; });
 }
 
-// Whether an element is other than zero: any bit set, the sign of a float aside.
-static bool is_set(const std::byte* at, DType dtype) {
-  size_t n = item_size(dtype);
-  uint64_t bits[2] = {0, 0};
-  std::memcpy(bits, at, n);
-  if (is_floating(dtype)) bits[0] &= ~(uint64_t{1} << (8 * n - 1));
-  return bits[0] || bits[1];
-}
-
-std::vector<int64_t> nonzero_positions(const Tensor& x) {
-  Tensor own = contiguous_copy(x);
-  std::vector<int64_t> out;
-  int64_t n = own.numel().as_int();
-  size_t step = item_size(own.dtype());
-  for (int64_t i = 0; i < n; ++i)
-    if (is_set(own.bytes() + static_cast<size_t>(i) * step, own.dtype())) out.push_back(i);
-  return out;
-}
-
 namespace {
 
 using loop::Expr;
@@ -63,42 +42,10 @@ TensorMeta nonzero_meta(const TensorMeta& x, SymInt found) {
   return out;
 }
 
-CallResults find_nonzero(ArgsView& call) {
-  Tensor x = call["self"];
-  std::vector<int64_t> places = nonzero_positions(x);
-  auto found = static_cast<int64_t>(places.size());
-  Tensor out = Tensor::empty(nonzero_meta(x.meta(), found));
-  auto* to = out.mutable_data<int64_t>();
-  for (int64_t k = 0; k < found; ++k) {
-    int64_t rest = places[static_cast<size_t>(k)];
-    for (size_t d = x.rank(); d-- > 0;) {
-      int64_t size = x.sizes()[d].as_int();
-      to[k * out.strides()[0].as_int() + static_cast<int64_t>(d) * out.strides()[1].as_int()] = rest % size;
-      rest /= size;
-    }
-  }
-  return {CallArg(out)};
-}
-
 // A tensor of coordinates for each dimension; a scalar counts as a tensor of one element.
 Results nonzero_by_dim(const Tensor& x) {
   if (x.rank() == 0) return unbind(nonzero(unsqueeze(x, 0)), 1);
   return unbind(nonzero(x), 1);
-}
-
-CallResults select_masked(ArgsView& call) {
-  call.require(call.meta("mask").dtype == DType::boolean, "expected a bool mask, got ", call.meta("mask"));
-  Sizes sizes = broadcast(call.meta("self").sizes, call.meta("mask").sizes, call);
-  Tensor from = contiguous_copy(expand(call["self"], sizes));
-  std::vector<int64_t> places = nonzero_positions(expand(call["mask"], sizes));
-  Tensor out = Tensor::empty(from.dtype(), {SymInt(static_cast<int64_t>(places.size()))});
-  size_t step = item_size(from.dtype());
-  std::byte* to = out.mutable_bytes();
-  for (int64_t place : places) {
-    std::memcpy(to, from.bytes() + static_cast<size_t>(place) * step, step);
-    to += step;
-  }
-  return {CallArg(out)};
 }
 
 // masked_scatter: true element number n takes source[n] in row-major order.
@@ -130,7 +77,7 @@ void register_masking(Registry& ops) {
   ops.add(nonzero, {
                        .schema = "nonzero(Tensor self) -> Tensor",
                        .meta = [](MetaCall& m) -> Metas { return nonzero_meta(m.meta("self"), data_dependent_size()); },
-                       .kernel = find_nonzero,
+                       .host = {"nonzero"},
                    });
   ops.alias(nonzero, {"argwhere"});
   ops.add({
@@ -164,7 +111,7 @@ void register_masking(Registry& ops) {
                  Sizes sizes = broadcast(v["self"].sizes(), v["mask"].sizes(), v);
                  return masked_scatter(zeros(sizes, v.grad()), v["mask"], v.grad());
                }}},
-      .kernel = select_masked,
+      .host = {"masked_select"},
   });
   ops.add(
       masked_scatter,

@@ -9,7 +9,5 @@ extern Handle nonzero, nonzero_static, masked_scatter;
 /// The row-major number of each true element among the true ones, minus one where it is false: positions[i] for i of
 /// mask's sizes.
 Ref mask_positions(Lower& l, Ref mask);
-/// The row-major numbers of the elements of a real tensor that are not zero.
-std::vector<int64_t> nonzero_positions(const Tensor& x);
 
 }  // namespace tenon

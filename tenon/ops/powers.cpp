@@ -5,7 +5,6 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/creation.h"
-#include "tenon/ops/elements.h"
 #include "tenon/ops/logical.h"
 #include "tenon/ops/where.h"
 #include "tenon/rules/infer.h"
@@ -37,18 +36,6 @@ Expr x_log_y(Expr self, Expr other) {
 }
 Expr x_log1p_y(Expr self, Expr other) {
   return select(loop::is_nan(other), other, select(self == 0.0, 0.0, self * loop::log1p(other)));
-}
-
-CallResults mantissa_and_exponent(ArgsView& call) {
-  std::vector<TensorMeta> metas = own_metas(call);
-  std::vector<double> x = elements<double>(call["self"]);
-  std::vector<int64_t> exponents;
-  for (double& v : x) {
-    int exponent = 0;
-    v = std::frexp(v, &exponent);
-    exponents.push_back(std::isfinite(v) ? exponent : 0);
-  }
-  return {CallArg(made(metas[0], x)), CallArg(made(metas[1], exponents))};
 }
 
 }  // namespace
@@ -157,7 +144,7 @@ void register_powers(Registry& ops) {
         return {mantissa, exponent};
       },
       .vjp = {{"self", [](Vjp& v) { return v.grad() / pow_base(2.0, v.out(1)); }}},
-      .kernel = mantissa_and_exponent,
+      .host = {.name = "frexp", .per_element = true},
   });
   ops.add({
       .schema = "hypot(Tensor self, Tensor other) -> Tensor",

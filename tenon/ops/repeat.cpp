@@ -80,32 +80,6 @@ Tensor interleaved(Tensor x, SymInt times, const CallArg& dim_arg, const ArgsVie
   return view(clone(spread, MemoryFormat::contiguous), flat);
 }
 
-// The number of each element, as often as it is repeated.
-CallResults repeated_positions(ArgsView& call) {
-  Tensor repeats = contiguous_copy(call["repeats"]);
-  call.require(repeats.rank() == 1 && (repeats.dtype() == DType::i64 || repeats.dtype() == DType::i32),
-               "expected i64 or i32 repeats of 1 dimension, got ", repeats.meta());
-  auto at = [&](int64_t i) {
-    return repeats.dtype() == DType::i64 ? repeats.data<int64_t>()[i] : repeats.data<int32_t>()[i];
-  };
-  int64_t n = repeats.numel().as_int(), total = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    call.require(at(i) >= 0, "repeats must not be negative, got ", at(i));
-    total = sym::checked_add(total, at(i));
-  }
-  if (call.given("output_size"))
-    call.require(call.integer("output_size") == SymInt(total), "output_size: expected the sum of the repeats, ", total,
-                 ", got ", call.integer("output_size"));
-  Tensor out = Tensor::empty(repeats.dtype(), {total});
-  int64_t next = 0;
-  for (int64_t i = 0; i < n; ++i)
-    for (int64_t k = 0; k < at(i); ++k, ++next) {
-      if (repeats.dtype() == DType::i64) out.mutable_data<int64_t>()[next] = i;
-      else out.mutable_data<int32_t>()[next] = static_cast<int32_t>(i);
-    }
-  return {CallArg(out)};
-}
-
 }  // namespace
 
 void register_repeat(Registry& ops) {
@@ -134,10 +108,14 @@ void register_repeat(Registry& ops) {
           {
               .schema = "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
               .meta = [](MetaCall& m) -> Metas {
-                return like(m.meta("repeats"),
-                            {m.given("output_size") ? m.integer("output_size") : data_dependent_size()});
+                const TensorMeta& repeats = m.meta("repeats");
+                m.require(repeats.rank() == 1 && (repeats.dtype == DType::i64 || repeats.dtype == DType::i32),
+                          "expected i64 or i32 repeats of 1 dimension, got ", repeats);
+                return like(repeats, {m.given("output_size") ? m.integer("output_size") : data_dependent_size()});
               },
-              .kernel = repeated_positions,
+              .host = {"repeat_interleave",
+                       {"repeats must not be negative, got {}",
+                        "output_size: expected the sum of the repeats, {}, got {}"}},
           });
   ops.add({
       .schema = "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? "

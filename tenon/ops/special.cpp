@@ -5,12 +5,11 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/comparison.h"
 #include "tenon/ops/conversion.h"
-#include "tenon/ops/elements.h"
+#include "tenon/ops/creation.h"
 #include "tenon/ops/powers.h"
 #include "tenon/ops/ranges.h"
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/sign.h"
-#include "tenon/ops/special_functions.h"
 #include "tenon/ops/views.h"
 #include "tenon/ops/where.h"
 #include "tenon/rules/infer.h"
@@ -27,20 +26,6 @@ namespace {
 
 using loop::Expr;
 
-CallResults each(ArgsView& call, const Tensor& self, double (*f)(double)) {
-  TensorMeta meta = own_meta(call);
-  std::vector<double> x = elements<double>(self);
-  for (double& v : x) v = f(v);
-  return {CallArg(made(meta, x))};
-}
-
-CallResults each_pair(ArgsView& call, const Tensor& self, const Tensor& other, double (*f)(double, double)) {
-  TensorMeta meta = own_meta(call);
-  std::vector<double> x = elements<double>(expand(self, meta.sizes)), y = elements<double>(expand(other, meta.sizes));
-  for (size_t i = 0; i < x.size(); ++i) x[i] = f(x[i], y[i]);
-  return {CallArg(made(meta, x))};
-}
-
 Metas kernel_meta(MetaCall& m) { return pointwise_meta(m); }
 
 Tensor unknown_gradient(Vjp& v, const char* arg) {
@@ -48,16 +33,21 @@ Tensor unknown_gradient(Vjp& v, const char* arg) {
   return none;
 }
 
-double shifted_t(double x, double n) { return special::chebyshev_t(2 * x - 1, n); }
-double shifted_u(double x, double n) { return special::chebyshev_u(2 * x - 1, n); }
-double shifted_v(double x, double n) { return special::chebyshev_v(2 * x - 1, n); }
-double shifted_w(double x, double n) { return special::chebyshev_w(2 * x - 1, n); }
+// A number in the place of a tensor: a tensor without dimensions, of the dtype in which all is computed.
+Results with_number(Build& b) {
+  DType dtype = pointwise_meta(b).values[0].get<TensorMeta>()->dtype;
+  CallArgs args(b.args.begin(), b.args.end());
+  for (CallArg& arg : args)
+    if (arg.is_number()) arg = Tensor(full(Sizes{}, arg, kw("dtype", dtype)));
+  return call_op(*registry().find(text("aten::", b.op.schema.base())), std::move(args));
+}
 
 Tensor gamma_density(const Tensor& a, const Tensor& x) { return exp((a - 1.0) * log(x) - x - lgamma(a)); }
 
 }  // namespace
 
-// f is a name of loop:: or of special::; g, x and y in a derivative are the gradient, the argument and the result.
+// f is a name of loop:: or of kernels/host/special.cpp; g, x and y in a derivative are the gradient, the argument and
+// the result.
 #define TENON_DERIVATIVE(derivative)                                      \
   {                                                                       \
     {                                                                     \
@@ -74,24 +64,25 @@ Tensor gamma_density(const Tensor& a, const Tensor& x) { return exp((a - 1.0) * 
                    .vjp = TENON_DERIVATIVE(derivative),                              \
                    .promote = Promote::int_to_float});                               \
   ops.alias(handle, {"special_" #handle})
-#define TENON_KERNEL(handle, name, f, derivative)                                                 \
-  ops.add(handle, {.schema = name "(Tensor self) -> Tensor",                                      \
-                   .meta = kernel_meta,                                                           \
-                   .vjp = TENON_DERIVATIVE(derivative),                                           \
-                   .kernel = [](ArgsView& call) { return each(call, call["self"], special::f); }, \
+#define TENON_KERNEL(handle, spelling, f, derivative)                    \
+  ops.add(handle, {.schema = spelling "(Tensor self) -> Tensor",         \
+                   .meta = kernel_meta,                                  \
+                   .vjp = TENON_DERIVATIVE(derivative),                  \
+                   .host = {.name = "special_" #f, .per_element = true}, \
                    .promote = Promote::int_to_float})
-#define TENON_KERNEL_OF_X(name, f)                                                     \
-  ops.add({.schema = name "(Tensor x) -> Tensor",                                      \
-           .meta = kernel_meta,                                                        \
-           .kernel = [](ArgsView& call) { return each(call, call["x"], special::f); }, \
+#define TENON_KERNEL_OF_X(spelling, f)                           \
+  ops.add({.schema = spelling "(Tensor x) -> Tensor",            \
+           .meta = kernel_meta,                                  \
+           .host = {.name = "special_" #f, .per_element = true}, \
            .promote = Promote::int_to_float})
-#define TENON_POLYNOMIAL(name, f)                                                                         \
-  ops.add(polynomial, {.schema = name "(Tensor x, Tensor n) -> Tensor",                                   \
-                       .meta = kernel_meta,                                                               \
-                       .kernel = [](ArgsView& call) { return each_pair(call, call["x"], call["n"], f); }, \
-                       .promote = Promote::int_to_float});                                                \
-  ops.overload(polynomial,                                                                                \
-               {name ".x_scalar(Scalar x, Tensor n) -> Tensor", name ".n_scalar(Tensor x, Scalar n) -> Tensor"})
+#define TENON_POLYNOMIAL(spelling, f)                                                                            \
+  ops.add({.schema = spelling "(Tensor x, Tensor n) -> Tensor",                                                  \
+           .meta = kernel_meta,                                                                                  \
+           .host = {.name = "special_" #f, .per_element = true},                                                 \
+           .promote = Promote::int_to_float});                                                                   \
+  for (const char* schema :                                                                                      \
+       {spelling ".x_scalar(Scalar x, Tensor n) -> Tensor", spelling ".n_scalar(Tensor x, Scalar n) -> Tensor"}) \
+  ops.add({.schema = schema, .kind = OpKind::composite, .decompose = with_number, .promote = Promote::int_to_float})
 
 void register_special(Registry& ops) {
   TENON_FUNCTION(erf, g * exp(-(x * x)) * M_2_SQRTPI);
@@ -129,14 +120,7 @@ void register_special(Registry& ops) {
                            return pointwise_meta(m);
                          },
                          .vjp = {{"self", [](Vjp& v) { return v.grad() * polygamma(v.constant("n") + 1, v["self"]); }}},
-                         .kernel = [](ArgsView& call) -> CallResults {
-                           int64_t n = call.constant("n");
-                           if (n == 0) return digamma(call["self"]).values;
-                           TensorMeta meta = own_meta(call);
-                           std::vector<double> x = elements<double>(call["self"]);
-                           for (double& v : x) v = special::polygamma(n, v);
-                           return {CallArg(made(meta, x))};
-                         },
+                         .host = {.name = "special_polygamma", .per_element = true},
                          .promote = Promote::int_to_float,
                      });
   ops.alias(polygamma, {"special_polygamma"});
@@ -153,14 +137,14 @@ void register_special(Registry& ops) {
       .meta = floating_meta,
       .vjp = {{"self", [](Vjp& v) { return unknown_gradient(v, "self"); }},
               {"other", [](Vjp& v) { return v.grad() * gamma_density(v["self"], v["other"]); }}},
-      .kernel = [](ArgsView& call) { return each_pair(call, call["self"], call["other"], special::lower_gamma); },
+      .host = {.name = "special_igamma", .per_element = true},
   });
   ops.add({
       .schema = "igammac(Tensor self, Tensor other) -> Tensor",
       .meta = floating_meta,
       .vjp = {{"self", [](Vjp& v) { return unknown_gradient(v, "self"); }},
               {"other", [](Vjp& v) { return -v.grad() * gamma_density(v["self"], v["other"]); }}},
-      .kernel = [](ArgsView& call) { return each_pair(call, call["self"], call["other"], special::upper_gamma); },
+      .host = {.name = "special_igammac", .per_element = true},
   });
   ops.add(zeta,
           {
@@ -168,7 +152,7 @@ void register_special(Registry& ops) {
               .meta = kernel_meta,
               .vjp = {{"self", [](Vjp& v) { return unknown_gradient(v, "self"); }},
                       {"other", [](Vjp& v) { return v.grad() * -v["self"] * zeta(v["self"] + 1.0, v["other"]); }}},
-              .kernel = [](ArgsView& call) { return each_pair(call, call["self"], call["other"], special::zeta); },
+              .host = {.name = "special_zeta", .per_element = true},
               .promote = Promote::int_to_float,
           });
 
@@ -195,7 +179,7 @@ void register_special(Registry& ops) {
       .schema = "special_log_ndtr(Tensor self) -> Tensor",
       .meta = kernel_meta,
       .vjp = {{"self", [](Vjp& v) { return v.grad() / erfcx(v["self"] * -M_SQRT1_2) * std::sqrt(2 / M_PI); }}},
-      .kernel = [](ArgsView& call) { return each(call, call["self"], special::log_ndtr); },
+      .host = {.name = "special_log_ndtr", .per_element = true},
       .promote = Promote::int_to_float,
   });
 
@@ -204,32 +188,31 @@ void register_special(Registry& ops) {
   TENON_KERNEL(i0e, "special_i0e", i0e, g * (i1e(x) - sgn(x) * y));
   TENON_KERNEL(i1, "special_i1", i1, g * where(eq(x, 0.0), 0.5, i0(x) - y / x));
   TENON_KERNEL(i1e, "special_i1e", i1e, g * where(eq(x, 0.0), 0.5, i0e(x) - y * (sgn(x) + reciprocal(x))));
-  TENON_KERNEL(bessel_j0, "special_bessel_j0", j0, -g * bessel_j1(x));
-  TENON_KERNEL(bessel_j1, "special_bessel_j1", j1, g * where(eq(x, 0.0), 0.5, bessel_j0(x) - y / x));
-  TENON_KERNEL(bessel_y0, "special_bessel_y0", y0, -g * bessel_y1(x));
-  TENON_KERNEL(bessel_y1, "special_bessel_y1", y1, g * (bessel_y0(x) - y / x));
+  TENON_KERNEL(bessel_j0, "special_bessel_j0", bessel_j0, -g * bessel_j1(x));
+  TENON_KERNEL(bessel_j1, "special_bessel_j1", bessel_j1, g * where(eq(x, 0.0), 0.5, bessel_j0(x) - y / x));
+  TENON_KERNEL(bessel_y0, "special_bessel_y0", bessel_y0, -g * bessel_y1(x));
+  TENON_KERNEL(bessel_y1, "special_bessel_y1", bessel_y1, g * (bessel_y0(x) - y / x));
   TENON_KERNEL(bessel_i0, "special_modified_bessel_i0", i0, g * bessel_i1(x));
   TENON_KERNEL(bessel_i1, "special_modified_bessel_i1", i1, g * where(eq(x, 0.0), 0.5, bessel_i0(x) - y / x));
-  TENON_KERNEL(bessel_k0, "special_modified_bessel_k0", k0, -g * bessel_k1(x));
-  TENON_KERNEL(bessel_k1, "special_modified_bessel_k1", k1, -g * (bessel_k0(x) + y / x));
-  TENON_KERNEL_OF_X("special_scaled_modified_bessel_k0", k0e);
-  TENON_KERNEL_OF_X("special_scaled_modified_bessel_k1", k1e);
-  TENON_KERNEL_OF_X("special_spherical_bessel_j0", spherical_j0);
-  TENON_KERNEL_OF_X("special_airy_ai", airy);
+  TENON_KERNEL(bessel_k0, "special_modified_bessel_k0", bessel_k0, -g * bessel_k1(x));
+  TENON_KERNEL(bessel_k1, "special_modified_bessel_k1", bessel_k1, -g * (bessel_k0(x) + y / x));
+  TENON_KERNEL_OF_X("special_scaled_modified_bessel_k0", bessel_k0e);
+  TENON_KERNEL_OF_X("special_scaled_modified_bessel_k1", bessel_k1e);
+  TENON_KERNEL_OF_X("special_spherical_bessel_j0", spherical_bessel_j0);
+  TENON_KERNEL_OF_X("special_airy_ai", airy_ai);
 
-  Handle polynomial;
-  TENON_POLYNOMIAL("special_chebyshev_polynomial_t", special::chebyshev_t);
-  TENON_POLYNOMIAL("special_chebyshev_polynomial_u", special::chebyshev_u);
-  TENON_POLYNOMIAL("special_chebyshev_polynomial_v", special::chebyshev_v);
-  TENON_POLYNOMIAL("special_chebyshev_polynomial_w", special::chebyshev_w);
-  TENON_POLYNOMIAL("special_shifted_chebyshev_polynomial_t", shifted_t);
-  TENON_POLYNOMIAL("special_shifted_chebyshev_polynomial_u", shifted_u);
-  TENON_POLYNOMIAL("special_shifted_chebyshev_polynomial_v", shifted_v);
-  TENON_POLYNOMIAL("special_shifted_chebyshev_polynomial_w", shifted_w);
-  TENON_POLYNOMIAL("special_hermite_polynomial_h", special::hermite_h);
-  TENON_POLYNOMIAL("special_hermite_polynomial_he", special::hermite_he);
-  TENON_POLYNOMIAL("special_laguerre_polynomial_l", special::laguerre);
-  TENON_POLYNOMIAL("special_legendre_polynomial_p", special::legendre);
+  TENON_POLYNOMIAL("special_chebyshev_polynomial_t", chebyshev_t);
+  TENON_POLYNOMIAL("special_chebyshev_polynomial_u", chebyshev_u);
+  TENON_POLYNOMIAL("special_chebyshev_polynomial_v", chebyshev_v);
+  TENON_POLYNOMIAL("special_chebyshev_polynomial_w", chebyshev_w);
+  TENON_POLYNOMIAL("special_shifted_chebyshev_polynomial_t", shifted_chebyshev_t);
+  TENON_POLYNOMIAL("special_shifted_chebyshev_polynomial_u", shifted_chebyshev_u);
+  TENON_POLYNOMIAL("special_shifted_chebyshev_polynomial_v", shifted_chebyshev_v);
+  TENON_POLYNOMIAL("special_shifted_chebyshev_polynomial_w", shifted_chebyshev_w);
+  TENON_POLYNOMIAL("special_hermite_polynomial_h", hermite_h);
+  TENON_POLYNOMIAL("special_hermite_polynomial_he", hermite_he);
+  TENON_POLYNOMIAL("special_laguerre_polynomial_l", laguerre);
+  TENON_POLYNOMIAL("special_legendre_polynomial_p", legendre);
 }
 
 #undef TENON_DERIVATIVE

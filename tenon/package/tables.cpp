@@ -191,8 +191,10 @@ void Tables::kernel(Id body, const KernelSpec& spec, const StepNote& note) {
 
 void Tables::call(Id body, const CallSpec& spec, const StepNote& note) {
   step(body, TENON_STEP_CALL, calls_.size(), note);
+  std::vector<Id> errors;
+  for (const std::string& sentence : spec.errors) errors.push_back(string(sentence));
   calls_.push_back({spec.function, list(spec.inputs), list(spec.results), expr_list(spec.params),
-                    guard_list(spec.guards), optional_expr(spec.scratch), optional_expr(spec.extent),
+                    guard_list(spec.guards), list(errors), optional_expr(spec.scratch), optional_expr(spec.extent),
                     optional_expr(spec.grain)});
 }
 

@@ -48,9 +48,10 @@ struct KernelSpec {
 };
 struct CallSpec {
   Id function = none;
-  std::vector<Id> inputs, results;
+  std::vector<Id> inputs, results;  // an input may be none
   std::vector<Expr> params;
   std::vector<Guard> guards;
+  std::vector<std::string> errors;  // what the function may refuse, by its codes from 1 on
   std::optional<Expr> scratch, extent, grain;
 };
 /// What a step is called and how much it does, for people and for measuring.

@@ -7,7 +7,7 @@ namespace tenon {
 namespace {
 
 bool stands_for_others(const Op& op) {
-  return op.def && op.def->decompose && !op.def->lower && !op.def->scalar && !op.def->view && !op.def->kernel;
+  return op.def && op.def->decompose && !op.def->lower && !op.def->scalar && !op.def->view && !op.def->host;
 }
 
 class Expander : public Dispatcher {

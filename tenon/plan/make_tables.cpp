@@ -9,6 +9,7 @@
 
 #include "tenon/base/error.h"
 #include "tenon/compile/make_kernel.h"
+#include "tenon/plan/host.h"
 #include "tenon/plan/library.h"
 #include "tenon/plan/lifetimes.h"
 #include "tenon/plan/symbols.h"
@@ -519,8 +520,23 @@ class Planner {
     return t().function(function);
   }
 
-  void host(Id, const loop::Call& call, const std::string&) {
-    fail_unsupported(text(call.name, " cannot be compiled yet; run the .pt2 file instead"));
+  void host(Id body, const loop::Call& call, const std::string& origin) {
+    HostCall made = host_call(program_, call);
+    package::CallSpec spec;
+    spec.function = made.given ? t().function(made.function, true) : library(made.function);
+    Expr traffic = 0;
+    for (loop::BufferRef b : made.inputs) {
+      spec.inputs.push_back(b ? buffer(b.id) : package::none);
+      if (b) traffic = traffic + bytes_of(b.id);
+    }
+    for (loop::BufferRef b : made.results) spec.results.push_back(buffer(b.id));
+    for (const loop::Param& p : made.params) spec.params.push_back(symbols_.param(p));
+    spec.errors = std::move(made.errors);
+    if (made.extent) {
+      spec.extent = expr(*made.extent);
+      spec.grain = expr(made.grain);
+    }
+    t().call(body, spec, {.name = origin, .bytes = traffic});
   }
 
   void bind(Id body, const loop::Bind& bind) {

@@ -245,7 +245,7 @@ Implementation implementation_of(const Op& op, std::span<const CallArg> args) {
   if (!def || op.functional) return Implementation::none;
   if (def->view) return Implementation::view;
   bool stages = def->lower || def->scalar;
-  if (def->kernel && (!stages || !def->host_if || def->host_if(ArgsView(op, args)))) return Implementation::host;
+  if (def->host && (!stages || !def->host_if || def->host_if(ArgsView(op, args)))) return Implementation::host;
   if (stages) return Implementation::stages;
   if (def->decompose) return Implementation::composite;
   if (op.traits.asserts) return Implementation::assertion;

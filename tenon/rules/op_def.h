@@ -2,6 +2,7 @@
 // follows from the others: pointwise -> meta, broadcasting, promotion; view -> meta, aliasing, writing, gradient;
 // composite -> all.
 #pragma once
+#include "runtime/abi.h"
 #include "tenon/loop/index_map.h"
 #include "tenon/rules/call.h"
 #include "tenon/rules/lowering.h"
@@ -121,8 +122,16 @@ using LowerRule = void (*)(Lower&);
 using ViewRule = std::vector<IndexMap> (*)(MetaCall&);  // one map per result; a list result has one per item
 using DecomposeRule = Results (*)(Build&);
 using SymbolicRule = sym::Expr (*)(std::span<const sym::Expr>);
-using KernelRule = CallResults (*)(ArgsView&);
 using HostPredicate = bool (*)(const ArgsView&);
+/// A function over C tensors (runtime/abi.h) that does what no stage can. Its arguments follow from the schema, see
+/// tenon/plan/host.h; its results are what the meta rule says, and it allocates those whose sizes only it knows.
+struct HostFunction {
+  const char* name = nullptr;              // of kernels/: "linalg_svd"
+  std::vector<const char*> errors = {};    // what it refuses, by code: {} is a number it gives, {dim} the argument dim
+  bool per_element = false;                // runs over the elements of the first result, any of them at a time
+  tenon_host_function function = nullptr;  // where it is not of kernels/
+  explicit operator bool() const { return name != nullptr; }
+};
 /// What an assertion demands: a condition over numbers, or that the one element of a tensor is not 0.
 struct Assertion {
   sym::Expr condition = 0;
@@ -154,7 +163,7 @@ struct OpDef {
   DecomposeRule to_torch = nullptr;   // its spelling in a functional graph for PyTorch
   GradFormulas vjp = {};
   SymbolicRule symbolic = nullptr;  // symbolic
-  KernelRule kernel = nullptr;      // the host function: computed by a plain function on real tensors
+  HostFunction host = {};           // computed by a plain function on memory
   HostPredicate host_if = nullptr;  // where the op has stages too: the calls that only the host function can do
   AssertRule asserts = nullptr;     // assertions: what they demand
   Promote promote = Promote::common;

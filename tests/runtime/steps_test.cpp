@@ -2,6 +2,9 @@
 // host.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <numeric>
 
 #include "runtime/verify.h"
@@ -25,6 +28,25 @@ int slow_sum(const tenon_host_call* c, int64_t, int64_t) {  // result += sum of 
     *static_cast<float*>(c->results[0].data) += static_cast<float*>(in.data)[i * in.strides[0]];
   return 0;
 }
+int sorted_copy(const tenon_host_call* c, int64_t, int64_t) {  // works in memory of its own; refuses NaN
+  const tenon_tensor& in = c->inputs[0];
+  auto* work = static_cast<float*>(c->work(c, static_cast<uint64_t>(in.sizes[0]) * sizeof(float)));
+  if (!work || c->inputs[1].dtype != -1 || c->inputs[1].data) return TENON_KERNEL_MEMORY;
+  for (int64_t i = 0; i < in.sizes[0]; ++i) {
+    work[i] = static_cast<float*>(in.data)[i];
+    if (work[i] != work[i]) {
+      c->counts[0] = 2;
+      c->counts[1] = i;
+      double real = 0.5;
+      std::memcpy(&c->counts[2], &real, sizeof real);
+      return TENON_KERNEL_REFUSED;
+    }
+  }
+  std::sort(work, work + in.sizes[0]);
+  if (int status = c->allocate(c, 0, 1, in.sizes)) return status;
+  std::copy(work, work + in.sizes[0], static_cast<float*>(c->results[0].data));
+  return 0;
+}
 int broken(const tenon_args*, int64_t, int64_t) { return 16; }
 int singular(const tenon_host_call*, int64_t, int64_t) { return TENON_KERNEL_ARITHMETIC; }
 
@@ -34,7 +56,7 @@ class Steps : public testing::Test {
   Tables t{"tenon tests"};
   const Id main = Tables::main;
   Id kernel_add = t.function("add"), host_sum = t.function("slow_sum"), kernel_broken = t.function("broken"),
-     host_singular = t.function("singular");
+     host_singular = t.function("singular"), host_sorted = t.function("sorted_copy");
   std::vector<std::byte> bytes;
   tenon_program* program = nullptr;
   tenon_state* state = nullptr;
@@ -46,7 +68,8 @@ class Steps : public testing::Test {
   std::string open() {
     bytes = t.bytes();
     void* functions[] = {reinterpret_cast<void*>(add), reinterpret_cast<void*>(slow_sum),
-                         reinterpret_cast<void*>(broken), reinterpret_cast<void*>(singular)};
+                         reinterpret_cast<void*>(broken), reinterpret_cast<void*>(singular),
+                         reinterpret_cast<void*>(sorted_copy)};
     if (tn_program_open_tables(bytes.data(), bytes.size(), nullptr, functions, nullptr, &program) != TENON_OK)
       return tenon_last_error();
     EXPECT_EQ(tenon_state_create(program, &state), TENON_OK);
@@ -308,6 +331,35 @@ TEST_F(Steps, failing_steps_are_named_or_their_functions) {
   EXPECT_EQ(call(), "broken failed with status 16");
   value = 1;
   EXPECT_EQ(call(), "the inverse: there is no result for these numbers (a division by zero, a matrix without an inverse)");
+}
+
+TEST_F(Steps, a_call_has_memory_to_work_in_absent_inputs_and_sentences_of_its_own) {
+  Id x = t.input({.name = "x", .sizes = {4}}), y = t.output({.name = "y", .sizes = {4}});
+  t.call(main, {.function = host_sorted,
+                .inputs = {x, package::none},
+                .results = {y},
+                .errors = {"never", "op: element {} is no number; {real} of them are, {} more"}});
+  ASSERT_EQ(open(), "");
+  float in[4] = {3, 1, 4, 2}, out[4];
+  for (int round = 0; round < 2; ++round) ASSERT_EQ(run({rt::tensor(in, {4})}, {rt::tensor(out, {4})}), "");
+  EXPECT_EQ(out[0], 1);
+  EXPECT_EQ(out[3], 4);
+  EXPECT_EQ(tenon_session_memory(session), 16u);
+  in[2] = NAN;
+  EXPECT_EQ(run({rt::tensor(in, {4})}, {rt::tensor(out, {4})}),
+            "op: element 2 is no number; 0.5 of them are, 0 more");
+}
+
+TEST_F(Steps, a_result_that_has_memory_keeps_its_sizes) {
+  Id n = t.symbol("n", 0, 100);
+  Id x = t.input({.name = "x", .sizes = {Expr::symbol(n)}}), y = t.output({.name = "y", .sizes = {4}});
+  t.entry_size(n, x, 0);
+  t.call(main, {.function = host_sorted, .inputs = {x, package::none}, .results = {y}});
+  ASSERT_EQ(open(), "");
+  float in[5] = {3, 1, 4, 2, 0}, out[4];
+  EXPECT_EQ(run({rt::tensor(in, {4})}, {rt::tensor(out, {4})}), "");
+  EXPECT_EQ(run({rt::tensor(in, {5})}, {rt::tensor(out, {4})}),
+            "sorted_copy: there is no result for these numbers (a division by zero, a matrix without an inverse)");
 }
 
 TEST(External, a_function_of_the_hosts_is_called_by_name) {

@@ -170,7 +170,7 @@ Outcome check_meta(const Op& op, const Case& recorded) {
 bool has_decomposition(const Op& op) {
   const OpDef* def = op.def;
   if (!def || op.functional) return false;
-  bool computes = def->lower || def->scalar || def->kernel || def->view;
+  bool computes = def->lower || def->scalar || def->host || def->view;
   return (computes && def->decompose) || def->for_grad;
 }
 

@@ -1,21 +1,21 @@
 // Eigenvalues and singular values: reflectors to a narrow band, then rotations until it is diagonal.
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <utility>
+// GCC's vectorizer joins a product with an alternating sum (vfmaddsub) although contraction is off; targets would
+// differ.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-tree-vectorize")
+#endif
+#include "kernels/host/matrix.h"
+#include "kernels/host/numbers.h"
 
-#include "tenon/templates/matrix.h"
-
-namespace tenon::templates {
+namespace tenon::kernels {
 
 // Of matrix.cpp. a = q t qᵀ with the diagonal d and e beside it; a = u b vt, b upper where m >= n, else lower.
-void tridiagonal(double* a, int64_t n, bool upper, double* d, double* e, double* q);
-void bidiagonal(double* a, int64_t m, int64_t n, double* d, double* e, double* u, double* vt);
+void tridiagonal(double* a, int64_t n, bool upper, double* d, double* e, double* q, double* spare);
+void bidiagonal(double* a, int64_t m, int64_t n, double* d, double* e, double* u, double* vt, double* spare);
 
 namespace {
 
-constexpr double eps = std::numeric_limits<double>::epsilon() / 2;
-constexpr double tiny = std::numeric_limits<double>::min();
+constexpr double eps = 0x1p-53, tiny = 0x1p-1022;
 
 /// A plane rotation: [c s; -s c] (f, g) = (r, 0).
 struct Rotation {
@@ -32,10 +32,10 @@ Rotation rotation(double f, double g, bool sign_of_larger) {
     out.r = f;
     return out;
   }
-  double d = std::hypot(f, g);
+  double d = hypot(f, g);
   if (f == 0) out.r = sign_of_larger ? g : d;
-  else if (sign_of_larger) out.r = f < 0 && std::fabs(f) > std::fabs(g) ? -d : d;
-  else out.r = std::copysign(d, f);
+  else if (sign_of_larger) out.r = f < 0 && abs(f) > abs(g) ? -d : d;
+  else out.r = copysign(d, f);
   out.c = f / out.r;
   out.s = g / out.r;
   return out;
@@ -62,8 +62,8 @@ struct Pair {
   double large, small, c, s;
 };
 Pair eigen_2x2(double a, double b, double d) {
-  double sum = a + d, difference = a - d, root = std::hypot(difference, 2 * b);
-  double big = std::fabs(a) > std::fabs(d) ? a : d, little = std::fabs(a) > std::fabs(d) ? d : a;
+  double sum = a + d, difference = a - d, root = hypot(difference, 2 * b);
+  double big = abs(a) > abs(d) ? a : d, little = abs(a) > abs(d) ? d : a;
   Pair out{};
   int sign = sum < 0 ? -1 : 1;
   if (sum == 0) {
@@ -75,16 +75,16 @@ Pair eigen_2x2(double a, double b, double d) {
   }
   int side = difference >= 0 ? 1 : -1;
   double cs = difference + side * root;
-  if (std::fabs(cs) > std::fabs(2 * b)) {
+  if (abs(cs) > abs(2 * b)) {
     double ct = -2 * b / cs;
-    out.s = 1 / std::sqrt(1 + ct * ct);
+    out.s = 1 / sqrt(1 + ct * ct);
     out.c = ct * out.s;
   } else if (b == 0) {
     out.c = 1;
     out.s = 0;
   } else {
     double tn = -cs / (2 * b);
-    out.c = 1 / std::sqrt(1 + tn * tn);
+    out.c = 1 / sqrt(1 + tn * tn);
     out.s = tn * out.c;
   }
   if (sign == side) {
@@ -103,7 +103,7 @@ bool diagonalize_block(double* d, double* e, double* z, int64_t n, int64_t from,
     int64_t m = from;
     for (; m != to; m += step) {
       double x = e[between(m)];
-      if (x * x <= eps * eps * std::fabs(d[m]) * std::fabs(d[m + step]) + tiny) break;
+      if (x * x <= eps * eps * abs(d[m]) * abs(d[m + step]) + tiny) break;
     }
     if (m != to) e[between(m)] = 0;
     if (m == from) {
@@ -111,7 +111,7 @@ bool diagonalize_block(double* d, double* e, double* z, int64_t n, int64_t from,
       continue;
     }
     if (m == from + step) {
-      int64_t low = std::min(m, from);
+      int64_t low = least(m, from);
       Pair p =
           step > 0 ? eigen_2x2(d[from], e[between(from)], d[from + 1]) : eigen_2x2(d[from - 1], e[from - 1], d[from]);
       turn_columns(z, n, low, low + 1, p.c, p.s);
@@ -122,8 +122,8 @@ bool diagonalize_block(double* d, double* e, double* z, int64_t n, int64_t from,
       continue;
     }
     if (--turns < 0) return false;
-    double p = d[from], x = e[between(from)], g = (d[from + step] - p) / (2 * x), r = std::hypot(g, 1.0);
-    g = d[m] - p + x / (g + std::copysign(r, g));
+    double p = d[from], x = e[between(from)], g = (d[from + step] - p) / (2 * x), r = hypot(g, 1.0);
+    g = d[m] - p + x / (g + copysign(r, g));
     double s = 1, c = 1;
     p = 0;
     for (int64_t i = m - step;; i -= step) {
@@ -149,40 +149,39 @@ bool diagonalize_block(double* d, double* e, double* z, int64_t n, int64_t from,
 
 }  // namespace
 
-bool eigen_symmetric(double* a, int64_t n, bool upper, double* values) {
+bool eigen_symmetric(double* a, int64_t n, bool upper, double* values, double* spare) {
   if (n == 0) return true;
-  std::vector<double> e(static_cast<size_t>(n)), z(static_cast<size_t>(n * n));
+  double *e = spare, *z = e + n;
   for (int64_t i = 0; i < n * n; ++i)
-    if (!std::isfinite(a[i])) return false;
-  tridiagonal(a, n, upper, values, e.data(), z.data());
+    if (!is_finite(a[i])) return false;
+  tridiagonal(a, n, upper, values, e, z, z + n * n);
   int64_t turns = 30 * n;
   for (int64_t first = 0; first < n;) {
     int64_t last = first;
     for (; last + 1 < n; ++last) {
-      double x = std::fabs(e[static_cast<size_t>(last)]);
+      double x = abs(e[last]);
       if (x == 0) break;
-      if (x <= std::sqrt(std::fabs(values[last])) * std::sqrt(std::fabs(values[last + 1])) * eps) {
-        e[static_cast<size_t>(last)] = 0;
+      if (x <= sqrt(abs(values[last])) * sqrt(abs(values[last + 1])) * eps) {
+        e[last] = 0;
         break;
       }
     }
-    bool forward = !(std::fabs(values[last]) < std::fabs(values[first]));
-    if (last > first &&
-        !diagonalize_block(values, e.data(), z.data(), n, forward ? first : last, forward ? last : first, turns))
+    bool forward = !(abs(values[last]) < abs(values[first]));
+    if (last > first && !diagonalize_block(values, e, z, n, forward ? first : last, forward ? last : first, turns))
       return false;
     bool done = true;
-    for (int64_t i = first; i < last; ++i) done &= e[static_cast<size_t>(i)] == 0;
+    for (int64_t i = first; i < last; ++i) done &= e[i] == 0;
     if (done) first = last + 1;
   }
   for (int64_t i = 0; i + 1 < n; ++i) {  // ascending, with as few exchanges as there can be
-    int64_t least = i;
+    int64_t lowest = i;
     for (int64_t j = i + 1; j < n; ++j)
-      if (values[j] < values[least]) least = j;
-    if (least == i) continue;
-    std::swap(values[i], values[least]);
-    for (int64_t r = 0; r < n; ++r) std::swap(z[static_cast<size_t>(r * n + i)], z[static_cast<size_t>(r * n + least)]);
+      if (values[j] < values[lowest]) lowest = j;
+    if (lowest == i) continue;
+    exchange(values[i], values[lowest]);
+    for (int64_t r = 0; r < n; ++r) exchange(z[r * n + i], z[r * n + lowest]);
   }
-  std::copy(z.begin(), z.end(), a);
+  for (int64_t i = 0; i < n * n; ++i) a[i] = z[i];
   return true;
 }
 
@@ -193,15 +192,15 @@ struct Svd2x2 {
   double small, large, sr, cr, sl, cl;
 };
 Svd2x2 svd_2x2(double f, double g, double h) {
-  double ft = f, fa = std::fabs(f), ht = h, ha = std::fabs(h);
+  double ft = f, fa = abs(f), ht = h, ha = abs(h);
   int biggest = 1;
   bool swapped = ha > fa;
   if (swapped) {
     biggest = 3;
-    std::swap(ft, ht);
-    std::swap(fa, ha);
+    exchange(ft, ht);
+    exchange(fa, ha);
   }
-  double gt = g, ga = std::fabs(g), cl = 1, cr = 1, sl = 0, sr = 0, small = ha, large = fa;
+  double gt = g, ga = abs(g), cl = 1, cr = 1, sl = 0, sr = 0, small = ha, large = fa;
   if (ga != 0) {
     bool plain = true;
     if (ga > fa) {
@@ -218,12 +217,12 @@ Svd2x2 svd_2x2(double f, double g, double h) {
     }
     if (plain) {
       double d = fa - ha, l = d == fa ? 1 : d / fa, m = gt / ft, t = 2 - l, mm = m * m, tt = t * t;
-      double s = std::sqrt(tt + mm), r = l == 0 ? std::fabs(m) : std::sqrt(l * l + mm), a = 0.5 * (s + r);
+      double s = sqrt(tt + mm), r = l == 0 ? abs(m) : sqrt(l * l + mm), a = 0.5 * (s + r);
       small = ha / a;
       large = fa * a;
-      if (mm == 0) t = l == 0 ? std::copysign(2.0, ft) * std::copysign(1.0, gt) : gt / std::copysign(d, ft) + m / t;
+      if (mm == 0) t = l == 0 ? copysign(2.0, ft) * copysign(1.0, gt) : gt / copysign(d, ft) + m / t;
       else t = (m / (s + t) + m / (r + l)) * (1 + a);
-      l = std::sqrt(t * t + 4);
+      l = sqrt(t * t + 4);
       cr = 2 / l;
       sr = t / l;
       cl = (cr + sr * m) / a;
@@ -234,25 +233,25 @@ Svd2x2 svd_2x2(double f, double g, double h) {
   if (swapped) out = {0, 0, cl, sl, cr, sr};
   else out = {0, 0, sr, cr, sl, cl};
   double sign = 1;
-  if (biggest == 1) sign = std::copysign(1.0, out.cr) * std::copysign(1.0, out.cl) * std::copysign(1.0, f);
-  if (biggest == 2) sign = std::copysign(1.0, out.sr) * std::copysign(1.0, out.cl) * std::copysign(1.0, g);
-  if (biggest == 3) sign = std::copysign(1.0, out.sr) * std::copysign(1.0, out.sl) * std::copysign(1.0, h);
-  out.large = std::copysign(large, sign);
-  out.small = std::copysign(small, sign * std::copysign(1.0, f) * std::copysign(1.0, h));
+  if (biggest == 1) sign = copysign(1.0, out.cr) * copysign(1.0, out.cl) * copysign(1.0, f);
+  if (biggest == 2) sign = copysign(1.0, out.sr) * copysign(1.0, out.cl) * copysign(1.0, g);
+  if (biggest == 3) sign = copysign(1.0, out.sr) * copysign(1.0, out.sl) * copysign(1.0, h);
+  out.large = copysign(large, sign);
+  out.small = copysign(small, sign * copysign(1.0, f) * copysign(1.0, h));
   return out;
 }
 
 double least_2x2(double f, double g, double h) {  // the smaller singular value
-  double fa = std::fabs(f), ga = std::fabs(g), ha = std::fabs(h), low = std::min(fa, ha), high = std::max(fa, ha);
+  double fa = abs(f), ga = abs(g), ha = abs(h), low = least(fa, ha), high = greatest(fa, ha);
   if (low == 0) return 0;
   if (ga < high) {
     double as = 1 + low / high, at = (high - low) / high, au = (ga / high) * (ga / high);
-    return low * (2 / (std::sqrt(as * as + au) + std::sqrt(at * at + au)));
+    return low * (2 / (sqrt(as * as + au) + sqrt(at * at + au)));
   }
   double au = high / ga;
   if (au == 0) return low * high / ga;
   double as = 1 + low / high, at = (high - low) / high;
-  return 2 * (low * (1 / (std::sqrt(1 + as * au * (as * au)) + std::sqrt(1 + at * au * (at * au))))) * au;
+  return 2 * (low * (1 / (sqrt(1 + as * au * (as * au)) + sqrt(1 + at * au * (at * au))))) * au;
 }
 
 // An upper bidiagonal d, e of order k; rotations are applied to the columns of u[m, m] and the rows of vt[n, n].
@@ -263,31 +262,31 @@ class Bidiagonal {
 
   bool diagonalize() {
     double smax = 0;
-    for (int64_t i = 0; i < k; ++i) smax = std::max(smax, std::fabs(d[i]));
-    for (int64_t i = 0; i + 1 < k; ++i) smax = std::max(smax, std::fabs(e[i]));
-    double tolerance = std::max(10.0, std::min(100.0, std::pow(eps, -0.125))) * eps;
-    double smin = std::fabs(d[0]), mu = smin;
+    for (int64_t i = 0; i < k; ++i) smax = greatest(smax, abs(d[i]));
+    for (int64_t i = 0; i + 1 < k; ++i) smax = greatest(smax, abs(e[i]));
+    double tolerance = 98.70149282610821 * eps;
+    double smin = abs(d[0]), mu = smin;
     for (int64_t i = 1; i < k && smin != 0; ++i) {
-      mu = std::fabs(d[i]) * (mu / (mu + std::fabs(e[i - 1])));
-      smin = std::min(smin, mu);
+      mu = abs(d[i]) * (mu / (mu + abs(e[i - 1])));
+      smin = least(smin, mu);
     }
     double threshold =
-        std::max(tolerance * smin / std::sqrt(static_cast<double>(k)), 6.0 * static_cast<double>(k * k) * tiny);
+        greatest(tolerance * smin / sqrt(static_cast<double>(k)), 6.0 * static_cast<double>(k * k) * tiny);
     int64_t turns = 6 * k * k + 100, last = k - 1, old_first = -1, old_last = -1;
     int direction = 0;
     while (last > 0) {
       if (--turns < 0) return false;
-      double largest = std::fabs(d[last]);
+      double largest = abs(d[last]);
       int64_t first = last;
       bool split = false;
       for (int64_t i = last - 1; i >= 0; --i) {
-        if (std::fabs(e[i]) <= threshold) {
+        if (abs(e[i]) <= threshold) {
           e[i] = 0;
           split = true;
           first = i + 1;
           break;
         }
-        largest = std::max({largest, std::fabs(d[i]), std::fabs(e[i])});
+        largest = greatest(largest, greatest(abs(d[i]), abs(e[i])));
         first = i;
       }
       if (split && first == last) {
@@ -304,15 +303,14 @@ class Bidiagonal {
         last -= 2;
         continue;
       }
-      if (first > old_last || last < old_first || direction == 0)
-        direction = std::fabs(d[first]) >= std::fabs(d[last]) ? 1 : 2;
-      double least = 0;
-      if (!negligible(first, last, direction, tolerance, least)) continue;
+      if (first > old_last || last < old_first || direction == 0) direction = abs(d[first]) >= abs(d[last]) ? 1 : 2;
+      double smallest = 0;
+      if (!negligible(first, last, direction, tolerance, smallest)) continue;
       old_first = first;
       old_last = last;
       double shift = 0;
-      if (static_cast<double>(k) * tolerance * (least / largest) > std::max(eps, 0.01 * tolerance)) {
-        double at = direction == 1 ? std::fabs(d[first]) : std::fabs(d[last]);
+      if (static_cast<double>(k) * tolerance * (smallest / largest) > greatest(eps, 0.01 * tolerance)) {
+        double at = direction == 1 ? abs(d[first]) : abs(d[last]);
         shift =
             direction == 1 ? least_2x2(d[last - 1], e[last - 1], d[last]) : least_2x2(d[first], e[first], d[first + 1]);
         if (at > 0 && (shift / at) * (shift / at) < eps) shift = 0;
@@ -320,30 +318,30 @@ class Bidiagonal {
       if (direction == 1) shift == 0 ? down(first, last) : down(first, last, shift);
       else shift == 0 ? up(first, last) : up(first, last, shift);
       double& edge = direction == 1 ? e[last - 1] : e[first];
-      if (std::fabs(edge) <= threshold) edge = 0;
+      if (abs(edge) <= threshold) edge = 0;
     }
     return true;
   }
 
  private:
-  // Drops what does not matter at the ends of a block. False where something was dropped; else estimates the least
-  // value.
-  bool negligible(int64_t first, int64_t last, int direction, double tolerance, double& least) {
+  // Drops what does not matter at the ends of a block. False where something was dropped; else estimates the
+  // smallest value.
+  bool negligible(int64_t first, int64_t last, int direction, double tolerance, double& smallest) {
     if (direction == 1) {
-      if (std::fabs(e[last - 1]) <= tolerance * std::fabs(d[last])) return e[last - 1] = 0, false;
-      double mu = least = std::fabs(d[first]);
+      if (abs(e[last - 1]) <= tolerance * abs(d[last])) return e[last - 1] = 0, false;
+      double mu = smallest = abs(d[first]);
       for (int64_t i = first; i < last; ++i) {
-        if (std::fabs(e[i]) <= tolerance * mu) return e[i] = 0, false;
-        mu = std::fabs(d[i + 1]) * (mu / (mu + std::fabs(e[i])));
-        least = std::min(least, mu);
+        if (abs(e[i]) <= tolerance * mu) return e[i] = 0, false;
+        mu = abs(d[i + 1]) * (mu / (mu + abs(e[i])));
+        smallest = least(smallest, mu);
       }
     } else {
-      if (std::fabs(e[first]) <= tolerance * std::fabs(d[first])) return e[first] = 0, false;
-      double mu = least = std::fabs(d[last]);
+      if (abs(e[first]) <= tolerance * abs(d[first])) return e[first] = 0, false;
+      double mu = smallest = abs(d[last]);
       for (int64_t i = last - 1; i >= first; --i) {
-        if (std::fabs(e[i]) <= tolerance * mu) return e[i] = 0, false;
-        mu = std::fabs(d[i]) * (mu / (mu + std::fabs(e[i])));
-        least = std::min(least, mu);
+        if (abs(e[i]) <= tolerance * mu) return e[i] = 0, false;
+        mu = abs(d[i]) * (mu / (mu + abs(e[i])));
+        smallest = least(smallest, mu);
       }
     }
     return true;
@@ -378,7 +376,7 @@ class Bidiagonal {
     e[first] = h * right.s;
   }
   void down(int64_t first, int64_t last, double shift) {
-    double f = (std::fabs(d[first]) - shift) * (std::copysign(1.0, d[first]) + shift / d[first]), g = e[first];
+    double f = (abs(d[first]) - shift) * (copysign(1.0, d[first]) + shift / d[first]), g = e[first];
     for (int64_t i = first; i < last; ++i) {
       Rotation r = rotation(f, g, false);
       if (i > first) e[i - 1] = r.r;
@@ -400,7 +398,7 @@ class Bidiagonal {
     e[last - 1] = f;
   }
   void up(int64_t first, int64_t last, double shift) {
-    double f = (std::fabs(d[last]) - shift) * (std::copysign(1.0, d[last]) + shift / d[last]), g = e[last - 1];
+    double f = (abs(d[last]) - shift) * (copysign(1.0, d[last]) + shift / d[last]), g = e[last - 1];
     for (int64_t i = last; i > first; --i) {
       Rotation r = rotation(f, g, false);
       if (i < last) e[i] = r.r;
@@ -432,23 +430,23 @@ class Bidiagonal {
 
 }  // namespace
 
-static bool svd_of_band(double* a, int64_t m, int64_t n, double* u, double* s, double* vt) {
-  int64_t k = std::min(m, n);
-  std::vector<double> e(static_cast<size_t>(std::max<int64_t>(k, 1)));
-  bidiagonal(a, m, n, s, e.data(), u, vt);
+static bool svd_of_band(double* a, int64_t m, int64_t n, double* u, double* s, double* vt, double* spare) {
+  int64_t k = least(m, n);
+  double* e = spare;
+  bidiagonal(a, m, n, s, e, u, vt, e + k + 1);
   if (k == 0) return true;
   if (m < n)  // lower: turned into an upper one from the left
     for (int64_t i = 0; i + 1 < k; ++i) {
-      Rotation r = rotation(s[i], e[static_cast<size_t>(i)], false);
+      Rotation r = rotation(s[i], e[i], false);
       s[i] = r.r;
-      e[static_cast<size_t>(i)] = r.s * s[i + 1];
+      e[i] = r.s * s[i + 1];
       s[i + 1] *= r.c;
       turn_columns(u, m, i, i + 1, r.c, r.s);
     }
-  if (!Bidiagonal(s, e.data(), k, u, m, vt, n).diagonalize()) return false;
+  if (!Bidiagonal(s, e, k, u, m, vt, n).diagonalize()) return false;
   for (int64_t i = 0; i < k; ++i) {
     if (s[i] == 0) s[i] = 0;
-    if (!std::signbit(s[i])) continue;
+    if (copysign(1.0, s[i]) > 0) continue;
     s[i] = -s[i];
     if (k == 1)  // the custom for a single value
       for (int64_t r = 0; r < m; ++r) u[r * m] = -u[r * m];
@@ -456,38 +454,38 @@ static bool svd_of_band(double* a, int64_t m, int64_t n, double* u, double* s, d
       for (int64_t j = 0; j < n; ++j) vt[i * n + j] = -vt[i * n + j];
   }
   for (int64_t i = 0; i + 1 < k; ++i) {
-    int64_t least = 0, end = k - 1 - i;  // the least of the rest goes to its end
+    int64_t lowest = 0, end = k - 1 - i;  // the least of the rest goes to its end
     for (int64_t j = 1; j <= end; ++j)
-      if (s[j] <= s[least]) least = j;
-    if (least == end) continue;
-    std::swap(s[least], s[end]);
-    for (int64_t j = 0; j < n; ++j) std::swap(vt[least * n + j], vt[end * n + j]);
-    for (int64_t r = 0; r < m; ++r) std::swap(u[r * m + least], u[r * m + end]);
+      if (s[j] <= s[lowest]) lowest = j;
+    if (lowest == end) continue;
+    exchange(s[lowest], s[end]);
+    for (int64_t j = 0; j < n; ++j) exchange(vt[lowest * n + j], vt[end * n + j]);
+    for (int64_t r = 0; r < m; ++r) exchange(u[r * m + lowest], u[r * m + end]);
   }
   return true;
 }
 
 // x put into the upper left corner of a unit matrix of order n.
-static void enlarge(const std::vector<double>& x, int64_t k, double* out, int64_t n) {
-  std::fill(out, out + n * n, 0.0);
+static void enlarge(const double* x, int64_t k, double* out, int64_t n) {
+  for (int64_t i = 0; i < n * n; ++i) out[i] = 0;
   for (int64_t i = 0; i < n; ++i) out[i * n + i] = 1;
-  for (int64_t i = 0; i < k; ++i) std::copy_n(x.data() + i * k, k, out + i * n);
+  for (int64_t i = 0; i < k; ++i)
+    for (int64_t j = 0; j < k; ++j) out[i * n + j] = x[i * k + j];
 }
 
-bool factor_svd(double* a, int64_t m, int64_t n, double* u, double* s, double* vt) {
+bool factor_svd(double* a, int64_t m, int64_t n, double* u, double* s, double* vt, double* spare) {
   for (int64_t i = 0; i < m * n; ++i)
-    if (!std::isfinite(a[i])) return false;
-  if (m <= n || m < n * 11 / 6 || n == 0) return svd_of_band(a, m, n, u, s, vt);
+    if (!is_finite(a[i])) return false;
+  if (m <= n || m < n * 11 / 6 || n == 0) return svd_of_band(a, m, n, u, s, vt, spare);
   // Many more rows than columns: the triangle of its QR has the same values.
-  auto order = static_cast<size_t>(n * n);
-  std::vector<double> tau(static_cast<size_t>(n)), triangle(order), left(order);
-  factor_qr(a, m, n, tau.data());
+  double *tau = spare, *triangle = tau + n, *left = triangle + n * n, *rest = left + n * n;
+  factor_qr(a, m, n, tau, rest);
   for (int64_t i = 0; i < n; ++i)
-    for (int64_t j = i; j < n; ++j) triangle[static_cast<size_t>(i * n + j)] = a[i * n + j];
-  if (!svd_of_band(triangle.data(), n, n, left.data(), s, vt)) return false;
+    for (int64_t j = 0; j < n; ++j) triangle[i * n + j] = j < i ? 0 : a[i * n + j];
+  if (!svd_of_band(triangle, n, n, left, s, vt, rest)) return false;
   enlarge(left, n, u, m);
-  apply_reflectors(a, m, n, tau.data(), n, false, u, m);
+  apply_reflectors(a, m, n, tau, n, false, u, m, rest);
   return true;
 }
 
-}  // namespace tenon::templates
+}  // namespace tenon::kernels
