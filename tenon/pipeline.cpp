@@ -9,8 +9,11 @@
 #include "tenon/export/runnable.h"
 #include "tenon/export/serde/load.h"
 #include "tenon/lower/lower.h"
+#include "tenon/optimize/add_epilogues.h"
+#include "tenon/optimize/fold_scales.h"
 #include "tenon/optimize/fold_state.h"
 #include "tenon/optimize/fuse.h"
+#include "tenon/optimize/pack_weights.h"
 #include "tenon/passes/check_metas.h"
 #include "tenon/passes/decompose.h"
 #include "tenon/passes/normalize.h"
@@ -135,6 +138,9 @@ std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional, P
   pass("fuse", StageName::fused, optimize::fuse);
   // Again: of constants and copies those are left now that no reader could take in.
   pass("fold_state", StageName::fused, [](Program p) { return optimize::fold_state(std::move(p)); });
+  pass("fold_scales", StageName::packed, optimize::fold_scales);
+  pass("add_epilogues", StageName::packed, optimize::add_epilogues);
+  pass("pack_weights", StageName::packed, optimize::pack_weights);
   return out;
 }
 std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional, StageName until) {
@@ -244,8 +250,9 @@ Compilable prepare_to_compile(Walk& walk) {
   if (out.samples && !sharings_of(program, *out.samples).empty() &&
       !Walk(program, {.inputs = *out.samples}).functional().convention.sharing.empty()) {
     out.samples.reset();
-    out.warning = "the sample inputs are left out: they share memory that the program writes, and a compiled program "
-                  "takes arguments with memory of their own";
+    out.warning =
+        "the sample inputs are left out: they share memory that the program writes, and a compiled program "
+        "takes arguments with memory of their own";
   }
   if (!program.module_calls.empty() && program.module_calls[0].signature)
     if (auto& names = program.module_calls[0].signature->forward_arg_names) out.parameters = *names;

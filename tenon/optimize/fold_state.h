@@ -5,7 +5,8 @@
 namespace tenon::optimize {
 
 struct FoldOptions {
-  bool trivial = true;  // copies and constants too: fuse puts those into their readers, so before it they are left alone
+  bool trivial =
+      true;  // copies and constants too: fuse puts those into their readers, so before it they are left alone
 };
 
 /// Moves steps that read nothing but state which the program does not write, constants and what such steps made, to

@@ -61,6 +61,12 @@ bool StepList::overwritten(size_t reader, size_t after, size_t last) const {
   return false;
 }
 
+void StepList::grow() {
+  outside_.resize(program_.buffers.size(), false);
+  readers_.resize(program_.buffers.size());
+  writers_.resize(program_.buffers.size());
+}
+
 void StepList::replace(size_t i, loop::Step step) {
   leave(i);
   steps_[i] = std::move(step);

@@ -32,6 +32,7 @@ class StepList {
   bool overwritten(size_t reader, size_t after, size_t last) const;
   uint32_t& node(size_t i) { return nodes_[i]; }
 
+  void grow();  // buffers were added to the program
   void replace(size_t i, loop::Step step);
   void remove(size_t i);
   /// Stores that nobody reads, and steps that write nothing else. What may fail stays.

@@ -1,0 +1,105 @@
+#include "tenon/optimize/anchors.h"
+
+#include <algorithm>
+
+#include "tenon/optimize/rewrite.h"
+
+namespace tenon::optimize {
+
+using loop::BufferId;
+using loop::ExprId;
+using loop::ExprNode;
+using loop::Fn;
+using loop::Role;
+
+std::optional<Anchor> anchor_of(const loop::Step& step) {
+  if (auto* g = std::get_if<loop::Gemm>(&step)) return Anchor{&g->out, &g->b, &g->epilogue, 2, g->packed, g->beta != 0};
+  if (auto* c = std::get_if<loop::Convolution>(&step); c && c->part == loop::ConvPart::forward)
+    return Anchor{&c->y, &c->w, &c->epilogue, 1, c->packed, false};
+  return std::nullopt;
+}
+
+std::optional<std::vector<std::optional<size_t>>> dimensions_of(const loop::Program& program,
+                                                                const loop::Operand& operand) {
+  const loop::Buffer& b = program.buffers[operand.buffer];
+  if (!(operand.offset == SymInt(0))) return std::nullopt;
+  std::vector<std::optional<size_t>> out(operand.sizes.size());
+  size_t found = 0;
+  for (size_t j = 0; j < operand.sizes.size(); ++j) {
+    if (operand.sizes[j] == SymInt(1)) continue;
+    for (size_t d = 0; d < b.sizes.size() && !out[j]; ++d)
+      if (b.sizes[d] == operand.sizes[j] && b.strides[d] == operand.strides[j]) out[j] = d;
+    if (!out[j]) return std::nullopt;
+    ++found;
+  }
+  auto counts = std::count_if(b.sizes.begin(), b.sizes.end(), [](SymInt e) { return !(e == SymInt(1)); });
+  if (static_cast<size_t>(counts) != found) return std::nullopt;
+  return out;
+}
+
+std::optional<ResultRead> result_read(loop::Program& program, StepList& list, size_t anchor) {
+  auto a = anchor_of(list[anchor]);
+  if (!a || a->adds_to_result) return std::nullopt;
+  BufferId y = a->out->buffer;
+  DType dtype = program.buffers[y].dtype;
+  if (program.buffers[y].view_of != loop::no_buffer || !list.is_private(y) || list.writers(y).size() != 1 ||
+      list.readers(y).size() != 1 || (dtype != DType::f32 && dtype != DType::f64))
+    return std::nullopt;
+  ResultRead out;
+  out.anchor = anchor;
+  out.reader = *list.readers(y).begin();
+  const loop::Stage* stage = list.stage(out.reader);
+  auto dims = dimensions_of(program, *a->out);
+  if (!stage || !dims || out.reader < anchor || !(*dims)[a->channel]) return std::nullopt;
+  size_t loads = 0;
+  for_each_node(program.arena, expressions_of(*stage), [&](ExprId id) {
+    if (program.arena[id].fn != Fn::load || root_of(program, program.arena[id].buffer) != y) return;
+    ++loads;
+    out.load = id;
+  });
+  const ExprNode load = program.arena[out.load];
+  const Sizes loops = loops_of(*stage);
+  if (loads != 1 || load.guard != ~0u || program.buffers[load.buffer].dtype != dtype) return std::nullopt;
+  auto at = root_index(program, load.buffer, load.args, loops);
+  if (!at) return std::nullopt;
+  std::vector<bool> taken(loops.size(), false);
+  for (size_t j = 0; j < dims->size(); ++j) {
+    out.loops.emplace_back();
+    if (!(*dims)[j]) continue;
+    auto k = as_loop(program.arena, (*at)[*(*dims)[j]]);
+    if (!k || !(loops[*k] == a->out->sizes[j]) || taken[*k]) return std::nullopt;
+    taken[*k] = true;
+    out.loops.back() = k;
+  }
+  out.channel = *out.loops[a->channel];
+  return out;
+}
+
+bool is_fixed(const loop::Program& program, BufferId buffer) {
+  auto numbers = [](const Sizes& sizes) {
+    return std::all_of(sizes.begin(), sizes.end(), [](SymInt e) { return e.is_int(); });
+  };
+  const loop::Buffer& b = program.buffers[buffer];
+  const loop::Buffer& root = program.buffers[root_of(program, buffer)];
+  bool given = root.role == Role::derived || (root.role == Role::state && !program.inputs[root.slot].written);
+  return given && numbers(b.sizes) && numbers(b.strides) && b.offset.is_int();
+}
+
+BufferId add_derived(loop::Program& program, std::string name, DType dtype, const Sizes& sizes) {
+  program.buffers.push_back({.dtype = dtype,
+                             .sizes = sizes,
+                             .strides = contiguous_strides(sizes),
+                             .role = Role::derived,
+                             .name = std::move(name)});
+  return static_cast<BufferId>(program.buffers.size() - 1);
+}
+
+void settle_derived(loop::Program& program) {
+  std::vector<bool> read(program.buffers.size(), false);
+  for (const loop::Step& step : program.steps)
+    loop::for_each_read(program, step, [&](BufferId b) { read[root_of(program, b)] = true; });
+  for (BufferId b = 0; b < program.buffers.size(); ++b)
+    if (program.buffers[b].role == Role::derived && !read[root_of(program, b)]) program.buffers[b].role = Role::arena;
+}
+
+}  // namespace tenon::optimize
