@@ -376,9 +376,10 @@ class ProgramRunner::Run {
     sym::Bindings now = symbols;
     for (size_t d = 0; d < sizes.size(); ++d) {
       if (!buffer.sizes[d].is_symbol()) continue;
-      auto known = changing_.contains(buffer.sizes[d].name()) ? std::nullopt : now.find(buffer.sizes[d]);
-      require(!known || *known == sizes[d], "an input was given for a size of ", known.value_or(0), " (",
-              buffer.sizes[d], "), the data say ", sizes[d]);
+      if (!changing_.contains(buffer.sizes[d].name()))
+        if (auto known = now.find(buffer.sizes[d]))
+          require(*known == sizes[d], "an input was given for a size of ", *known, " (", buffer.sizes[d],
+                  "), the data say ", sizes[d]);
       now.set(buffer.sizes[d], sizes[d].as_int());
     }
     resolve(buffer, now);

@@ -255,9 +255,11 @@ Results attention_gradient_by_products(Build& b) {
   Tensor by_weights = matmul(g, transpose(v, -2, -1));
   Tensor by_scores = weights * (by_weights - Tensor(sum(by_weights * weights, Sizes{-1}, true))) * scale;
   DType out = b["query"].dtype();
-  return {{CallArg(Tensor(to(matmul(by_scores, k), out))),
-           CallArg(Tensor(to(matmul(transpose(by_scores, -2, -1), q), out))),
-           CallArg(Tensor(to(matmul(transpose(weights, -2, -1), g), out)))}};
+  auto heads_inside = [&](const Tensor& t) {  // as the operator lays its results out
+    return CallArg(Tensor(transpose(contiguous(transpose(to(t, out), 1, 2)), 1, 2)));
+  };
+  return {{heads_inside(matmul(by_scores, k)), heads_inside(matmul(transpose(by_scores, -2, -1), q)),
+           heads_inside(matmul(transpose(weights, -2, -1), g))}};
 }
 
 }  // namespace

@@ -164,8 +164,10 @@ Results differentiable_gradient(Build& b) {
   auto per_channel = [&](const Tensor& t) { return t ? Tensor(reshape(t, channels)) : none; };
   NormalizationGradient of{
       .grad = b["grad_out"], .input = x, .weight = per_channel(b["weight"]), .over = others, .parameter_over = others};
-  if (b.flag("train")) of.rstd = per_channel(b["save_invstd"]);
-  else {
+  if (b.flag("train")) {
+    of.mean = per_channel(b["save_mean"]);
+    of.rstd = per_channel(b["save_invstd"]);
+  } else {
     of.fixed_mean = per_channel(b["running_mean"]);
     of.fixed_rstd = rsqrt(per_channel(b["running_var"]) + b.number("eps"));
   }

@@ -124,6 +124,7 @@ Results differentiable_gradient(Build& b) {
   return masked_results(
       b, normalization_gradient({.grad = reshape(b["grad_out"], split),
                                  .input = reshape(b["input"], split),
+                                 .mean = reshape(b["mean"], statistics),
                                  .rstd = reshape(b["rstd"], statistics),
                                  .weight = b.given("weight") ? Tensor(reshape(b["weight"], channels)) : none,
                                  .over = {2, 3},

@@ -188,6 +188,7 @@ void register_layer_norm(Registry& ops) {
                     for (size_t d = 0; d < rows.outer; ++d) outer.push_back(static_cast<int64_t>(d));
                     return masked_results(b, normalization_gradient({.grad = b["grad_out"],
                                                                      .input = b["input"],
+                                                                     .mean = b["mean"],
                                                                      .rstd = b["rstd"],
                                                                      .weight = b["weight"],
                                                                      .over = dims_argument(rows.over),

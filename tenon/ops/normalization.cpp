@@ -44,7 +44,8 @@ std::array<Tensor, 3> normalization_gradient(const NormalizationGradient& of) {
     centered = x - to(of.fixed_mean, dtype);
     rstd = to(of.fixed_rstd, dtype);
   } else {
-    centered = x - average(x);
+    Tensor own = average(x);
+    centered = x - (own + detach(to(of.mean, dtype) - own));
     Tensor variance = average(centered * centered), saved = to(of.rstd, dtype);
     Tensor eps = detach(reciprocal(saved * saved) - variance);
     rstd = rsqrt(variance + eps);

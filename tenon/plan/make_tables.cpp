@@ -325,7 +325,7 @@ class Planner {
   Id declared(SymInt symbol) {
     if (symbols_.has(symbol)) return symbols_.id(symbol);
     unbound_.insert(symbol.name());
-    return symbols_.declare(symbol, is_real(symbol) ? sym::Range{} : program_.ranges.of(symbol));
+    return symbols_.declare(symbol, {});  // checks say what data may be
   }
   bool is_bound(SymInt symbol) const { return symbols_.has(symbol) && !unbound_.contains(symbol.name()); }
   // What becomes known here lies in a segment of its own.

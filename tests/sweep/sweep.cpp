@@ -63,6 +63,8 @@ std::vector<Check> recorded_checks() {
        [](const Op& op, const Case& c, size_t) { return check_gradients(op, c); }},
       {"lowered", [](const Op& op, const Case& c) { return determined(op, c); },
        [](const Op& op, const Case& c, size_t) { return check_lowered(op, c); }},
+      {"compiled", [](const Op& op, const Case& c) { return determined(op, c); },
+       [](const Op& op, const Case& c, size_t) { return check_compiled(op, c); }},
       {"round trip", always,
        [](const Op& op, const Case& c, size_t number) { return check_round_trip(op, c, number == 0); }},
   };

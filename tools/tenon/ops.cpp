@@ -30,7 +30,7 @@ std::vector<std::string> rules_of(const OpDef& def) {
   add(def.lower, "lower");
   add(def.view, "view");
   add(def.decompose, "decompose");
-  add(def.kernel, "kernel");
+  add(bool(def.host), "host");
   add(def.symbolic, "symbolic");
   add(bool(def.vjp), "vjp");
   add(def.for_grad, "for_grad");
