@@ -102,7 +102,7 @@ struct TileShapes {
     if constexpr (!wide) return rest >= 2 ? 2 : 1;
     else if constexpr (!one_to_a_panel) return rest >= 4 ? 4 : static_cast<int>(rest);
     else {
-      if (all % 3 == 0 || rest == 5) return 3;
+      if ((all % 3 == 0 && rest >= 3) || rest == 5) return 3;
       return rest >= 4 ? 4 : static_cast<int>(rest);
     }
   }

@@ -148,6 +148,12 @@ TEST(Gemm, BlocksOfRowsAndColumnsMeetWithoutSeam) {
   check<float>(plain(96, 192, 130));
 }
 
+TEST(Gemm, TilesOfEveryWidthEndWithTheLastPanel) {
+  for (Int m : {1, 2, 6, 8})
+    for (Int panels = 1; panels <= 13; ++panels)
+      for (Int missing : {0, 3}) check_all(plain(m, 16 * panels - missing, 2));
+}
+
 TEST(Gemm, LongSumsAreMadeOfChunksThatFollowFromTheirLength) {
   for (Int k : {767, 768, 769, 1600}) check_all(plain(3, 18, k));
   Case c = plain(9, 33, 1000);
