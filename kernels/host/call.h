@@ -54,12 +54,12 @@ class Params {
 };
 
 inline bool is_present(const tenon_tensor& t) { return t.dtype >= 0; }
-inline int64_t count(const tenon_tensor& t) {
+[[gnu::noinline]] inline int64_t count(const tenon_tensor& t) {
   int64_t n = 1;
   for (int32_t d = 0; d < t.rank; ++d) n *= t.sizes[d];
   return n;
 }
-inline bool same_sizes(const tenon_tensor& a, const tenon_tensor& b) {
+[[gnu::noinline]] inline bool same_sizes(const tenon_tensor& a, const tenon_tensor& b) {
   if (a.rank != b.rank) return false;
   for (int32_t d = 0; d < a.rank; ++d)
     if (a.sizes[d] != b.sizes[d]) return false;
@@ -77,12 +77,12 @@ int refuse(Call& call, int64_t code, Numbers... numbers) {
 
 /// Memory until the call returns; null where there is none, or where n is beyond all sense.
 template <class T>
-T* work(Call& call, int64_t n) {
+[[gnu::noinline]] T* work(Call& call, int64_t n) {
   if (n < 0 || n > (int64_t{1} << 56) / static_cast<int64_t>(sizeof(T))) return nullptr;
   return static_cast<T*>(call.work(&call, static_cast<uint64_t>(n) * sizeof(T)));
 }
 template <class T>
-T* zeroed_work(Call& call, int64_t n) {
+[[gnu::noinline]] T* zeroed_work(Call& call, int64_t n) {
   T* memory = work<T>(call, n);
   for (int64_t i = 0; memory && i < n; ++i) memory[i] = T(0);
   return memory;
@@ -93,7 +93,8 @@ class Walk {
  public:
   explicit Walk(const tenon_tensor& t) : Walk(t, t, 0) {}
   Walk(const tenon_tensor& t, const tenon_tensor& over, int64_t first) : Walk(t, over.rank, over.sizes, first) {}
-  Walk(const tenon_tensor& t, int32_t rank, const int64_t* sizes, int64_t first) : rank_(rank), sizes_(sizes) {
+  [[gnu::noinline]] Walk(const tenon_tensor& t, int32_t rank, const int64_t* sizes, int64_t first)
+      : rank_(rank), sizes_(sizes) {
     for (int32_t d = rank - 1, own = t.rank - 1; d >= 0; --d, --own) {
       strides_[d] = own >= 0 && t.sizes[own] != 1 ? t.strides[own] : 0;
       at_[d] = sizes[d] > 0 ? first % sizes[d] : 0;
@@ -102,7 +103,7 @@ class Walk {
     }
   }
   int64_t offset() const { return offset_; }
-  void next() {
+  [[gnu::noinline]] void next() {
     for (int32_t d = rank_ - 1; d >= 0; --d) {
       offset_ += strides_[d];
       if (++at_[d] < sizes_[d]) return;
@@ -120,25 +121,26 @@ class Walk {
 
 /// Elements widened, in row-major order. T is double or int64_t.
 template <class T>
-void read(const tenon_tensor& t, T* to) {
+[[gnu::noinline]] void read(const tenon_tensor& t, T* to) {
   Walk at(t);
   for (int64_t i = 0, n = count(t); i < n; ++i, at.next()) to[i] = load<T>(t.data, t.dtype, at.offset());
 }
 template <class T>
-T* elements(Call& call, const tenon_tensor& t) {
+[[gnu::noinline]] T* elements(Call& call, const tenon_tensor& t) {
   T* to = work<T>(call, count(t));
   if (to) read(t, to);
   return to;
 }
 /// The other way: rounded to the tensor's dtype.
 template <class T>
-void write(tenon_tensor& t, const T* from) {
+[[gnu::noinline]] void write(tenon_tensor& t, const T* from) {
   Walk at(t);
   for (int64_t i = 0, n = count(t); i < n; ++i, at.next()) store(t.data, t.dtype, at.offset(), from[i]);
 }
 
 /// Copies one element of `size` bytes.
-inline void copy_element(void* to, int64_t to_offset, const void* from, int64_t from_offset, int64_t size) {
+[[gnu::noinline]] inline void copy_element(void* to, int64_t to_offset, const void* from, int64_t from_offset,
+                                           int64_t size) {
   auto* target = static_cast<unsigned char*>(to) + to_offset * size;
   const auto* source = static_cast<const unsigned char*>(from) + from_offset * size;
   for (int64_t i = 0; i < size; ++i) target[i] = source[i];

@@ -79,8 +79,9 @@ T converted(double x) {
   else return saturated(x);
 }
 
+// Once in a family, not in every loop: artifacts carry it.
 template <class T>
-T load(const void* data, int32_t dtype, int64_t i) {
+[[gnu::noinline]] T load(const void* data, int32_t dtype, int64_t i) {
   switch (dtype) {
     case TENON_BOOL: return static_cast<T>(static_cast<const uint8_t*>(data)[i] != 0);
     case TENON_U8: return static_cast<T>(static_cast<const uint8_t*>(data)[i]);
@@ -107,7 +108,7 @@ int64_t whole(T x) {
   else return x;
 }
 template <class T>
-void store(void* data, int32_t dtype, int64_t i, T x) {
+[[gnu::noinline]] void store(void* data, int32_t dtype, int64_t i, T x) {
   switch (dtype) {
     case TENON_BOOL: static_cast<uint8_t*>(data)[i] = x != T(0); break;
     case TENON_U8: static_cast<uint8_t*>(data)[i] = static_cast<uint8_t>(whole(x)); break;
