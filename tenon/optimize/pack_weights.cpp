@@ -41,9 +41,10 @@ class Packing {
  private:
   /// The buffer that holds these weights packed; equal ones share it.
   BufferId packed(loop::Pack pack, DType dtype) {
-    std::string key = text(pack.from.buffer, pack.from.sizes, pack.from.strides, pack.from.offset, pack.of_convolution,
-                           static_cast<int>(pack.part), pack.stride, pack.padding, pack.dilation, pack.transposed,
-                           pack.groups, dtype);
+    const loop::Buffer& view = program_.buffers[pack.from.buffer];
+    std::string key = text(root_of(program_, pack.from.buffer), view.dtype, view.offset + pack.from.offset,
+                           pack.from.sizes, pack.from.strides, pack.of_convolution, static_cast<int>(pack.part),
+                           pack.stride, pack.padding, pack.dilation, pack.transposed, pack.groups, dtype);
     auto [known, fresh] = known_.try_emplace(std::move(key), 0);
     if (!fresh) return known->second;
     const std::string name = program_.buffers[pack.from.buffer].name + "_packed";

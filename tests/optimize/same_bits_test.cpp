@@ -1,13 +1,15 @@
-// Every program of tests/data/pt2 and its gradients, as lowered and fused: the same bits.
+// Every program of tests/data/pt2 and its gradients, as lowered, fused and packed: the same bits, or nearly so where
+// scales were folded into weights.
 #include <gtest/gtest.h>
 
-#include <cstdio>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 
 #include "tenon/export/runnable.h"
 #include "tenon/pipeline.h"
 #include "tenon/rules/call.h"
+#include "tests/text_program.h"
 
 namespace tenon {
 namespace {
@@ -16,6 +18,17 @@ bool same_bits(const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype() || a.sizes() != b.sizes() || a.strides() != b.strides()) return false;
   Tensor x = contiguous_copy(a), y = contiguous_copy(b);
   return std::memcmp(x.bytes(), y.bytes(), static_cast<size_t>(x.numel().as_int()) * item_size(x.dtype())) == 0;
+}
+
+bool nearly_equal(const Tensor& a, const Tensor& b) {
+  if (same_bits(a, b)) return true;
+  if (a.dtype() != DType::f32 || b.dtype() != DType::f32 || a.sizes() != b.sizes()) return false;
+  std::vector<float> x = values_of(contiguous_copy(a)), y = values_of(contiguous_copy(b));
+  float largest = 0;
+  for (float v : y) largest = std::max(largest, std::abs(v));
+  for (size_t i = 0; i < x.size(); ++i)
+    if (!(std::abs(x[i] - y[i]) <= 2e-5f * largest)) return false;
+  return true;
 }
 
 using Named = std::vector<std::pair<std::string, Tensor>>;
@@ -50,6 +63,11 @@ size_t compare(const ExportedProgram& program, const FunctionalProgram& function
   EXPECT_EQ(fused.size(), plain.size());
   for (size_t i = 0; i < std::min(fused.size(), plain.size()); ++i)
     EXPECT_TRUE(same_bits(fused[i].second, plain[i].second)) << plain[i].first;
+  auto [packed, packed_error] = results_of(program, functional, inputs, StageName::packed);
+  EXPECT_EQ(packed_error, plain_error);
+  EXPECT_EQ(packed.size(), plain.size());
+  for (size_t i = 0; i < std::min(packed.size(), plain.size()); ++i)
+    EXPECT_TRUE(nearly_equal(packed[i].second, plain[i].second)) << plain[i].first;
   return plain.size();
 }
 
@@ -73,7 +91,6 @@ TEST(SameBits, EveryProgramAndItsGradientsComeOutAsLowered) {
   EXPECT_GT(programs, 200u);
   EXPECT_GT(joints, 200u);
   EXPECT_GT(results, 1000u);
-  std::printf("%zu programs, %zu joints, %zu results\n", programs, joints, results);
 }
 
 }  // namespace

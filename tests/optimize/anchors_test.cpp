@@ -1,0 +1,181 @@
+// Products and convolutions with what stood behind them: scales, epilogues, packed weights.
+#include <gtest/gtest.h>
+
+#include "tenon/pipeline.h"
+#include "tests/text_program.h"
+
+namespace tenon {
+namespace {
+
+using namespace loop;
+
+Program packed(std::string_view graph) { return prepare(functionalize(program_of(graph)))->program; }
+
+constexpr std::string_view linear_relu = R"(%p_w: f32[8, 4] = input()
+%p_b: f32[8] = input()
+%x: f32[3, 4] = input()
+%h: f32[3, 8] = aten::linear(%x, %p_w, %p_b)
+%y: f32[3, 8] = aten::relu(%h)
+return %y
+)";
+
+TEST(Epilogues, ALayerIsOneStepThatWritesTheResult) {
+  Program p = packed(linear_relu);
+  ASSERT_EQ(p.steps.size(), 1u);
+  const Gemm& gemm = std::get<Gemm>(p.steps[0]);
+  EXPECT_TRUE(gemm.epilogue.has_bias);
+  EXPECT_TRUE(gemm.epilogue.relu);
+  EXPECT_FALSE(gemm.epilogue.has_residual);
+  EXPECT_EQ(p.buffers[gemm.out.buffer].role, Role::output);
+  EXPECT_EQ(gemm.epilogue.bias.sizes, Sizes{8});
+}
+
+TEST(Epilogues, AThreeLayerPerceptronIsThreeSteps) {
+  Program p = packed(R"(%p_a: f32[16, 8] = input()
+%p_b: f32[16] = input()
+%p_c: f32[16, 16] = input()
+%p_d: f32[16] = input()
+%p_e: f32[4, 16] = input()
+%p_f: f32[4] = input()
+%x: f32[2, 8] = input()
+%a: f32[2, 16] = aten::linear(%x, %p_a, %p_b)
+%b: f32[2, 16] = aten::relu(%a)
+%c: f32[2, 16] = aten::linear(%b, %p_c, %p_d)
+%d: f32[2, 16] = aten::relu(%c)
+%y: f32[2, 4] = aten::linear(%d, %p_e, %p_f)
+return %y
+)");
+  EXPECT_EQ(p.steps.size(), 3u);
+  EXPECT_EQ(p.on_state.size(), 3u);
+}
+
+TEST(Epilogues, AResidualIsAddedBehindTheBias) {
+  Program p = packed(R"(%p_w: f32[4, 4] = input()
+%p_b: f32[4] = input()
+%x: f32[3, 4] = input()
+%h: f32[3, 4] = aten::linear(%x, %p_w, %p_b)
+%y: f32[3, 4] = aten::add.Tensor(%h, %x)
+return %y
+)");
+  ASSERT_EQ(p.steps.size(), 1u);
+  const Gemm& gemm = std::get<Gemm>(p.steps[0]);
+  EXPECT_TRUE(gemm.epilogue.has_bias && gemm.epilogue.has_residual);
+  EXPECT_EQ(p.buffers[gemm.epilogue.residual.buffer].name, "x");
+}
+
+TEST(Epilogues, WhatAnEpilogueCannotDoStaysAStage) {
+  Program p = packed(R"(%p_w: f32[4, 4] = input()
+%p_b: f32[4] = input()
+%x: f32[3, 4] = input()
+%h: f32[3, 4] = aten::linear(%x, %p_w, %p_b)
+%y: f32[3, 4] = aten::gelu(%h)
+return %y
+)");
+  ASSERT_EQ(p.steps.size(), 2u);
+  EXPECT_TRUE(std::get<Gemm>(p.steps[0]).epilogue.has_bias);
+}
+
+TEST(Epilogues, AResultThatSomebodyElseReadsIsStoredAsItWas) {
+  Program p = packed(R"(%p_w: f32[4, 4] = input()
+%x: f32[3, 4] = input()
+%h: f32[3, 4] = aten::mm(%x, %p_w)
+%y: f32[3, 4] = aten::relu(%h)
+return %y
+return %h
+)");
+  EXPECT_FALSE(std::get<Gemm>(p.steps[0]).epilogue.relu);
+}
+
+TEST(Epilogues, AProductIsWrittenIntoItsPartOfACat) {
+  std::string_view graph = R"(%p_w: f32[4, 2] = input()
+%p_b: f32[2] = input()
+%x: f32[3, 4] = input()
+%h: f32[3, 2] = aten::addmm(%p_b, %x, %p_w)
+%y: f32[3, 6] = aten::cat([%x, %h], 1)
+return %y
+)";
+  Program p = packed(graph);
+  ASSERT_EQ(p.steps.size(), 2u);
+  const Gemm& gemm = std::get<Gemm>(p.steps[1]);
+  EXPECT_EQ(gemm.out.offset, SymInt(4));
+  EXPECT_EQ(gemm.out.strides[1], SymInt(6));
+  ExportedProgram program = program_of(graph);
+  State state;
+  state.add("w", floats({4, 2}, {1, 0, 0, 1, 0, 0, 0, 0}));
+  state.add("b", floats({2}, {10, 20}));
+  RunResult r = Session(prepare(functionalize(program))).run(state, {counting({3, 4})});
+  EXPECT_EQ(values_of(r.outputs[0].as<Tensor>()),
+            (std::vector<float>{0, 1, 2, 3, 10, 21, 4, 5, 6, 7, 14, 25, 8, 9, 10, 11, 18, 29}));
+}
+
+constexpr std::string_view normalized = R"(%p_w: f32[8, 3, 3, 3] = input()
+%p_g: f32[8] = input()
+%p_b: f32[8] = input()
+%b_m: f32[8] = input()
+%b_v: f32[8] = input()
+%x: f32[1, 3, 6, 6] = input()
+%c: f32[1, 8, 4, 4] = aten::convolution(%x, %p_w, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1)
+%n: f32[1, 8, 4, 4] = aten::batch_norm(%c, %p_g, %p_b, %b_m, %b_v, False, 0.1, 1e-05, True)
+%y: f32[1, 8, 4, 4] = aten::relu(%n)
+return %y
+)";
+
+TEST(FoldScales, BatchNormInEvaluationIsInTheWeights) {
+  Program p = packed(normalized);
+  ASSERT_EQ(p.steps.size(), 1u);
+  const Convolution& c = std::get<Convolution>(p.steps[0]);
+  EXPECT_TRUE(c.packed && c.epilogue.has_bias && c.epilogue.relu);
+}
+
+TEST(FoldScales, FactorsOfInputsStayWhereTheyAre) {
+  Program p = packed(R"(%p_w: f32[4, 4] = input()
+%s: f32[4] = input()
+%x: f32[3, 4] = input()
+%h: f32[3, 4] = aten::mm(%x, %p_w)
+%y: f32[3, 4] = aten::mul.Tensor(%h, %s)
+return %y
+)");
+  EXPECT_EQ(p.steps.size(), 2u);
+}
+
+TEST(FoldScales, HalfPrecisionIsRoundedWhereItWas) {
+  Program p = packed(R"(%p_w: bf16[4, 4] = input()
+%p_s: bf16[4] = input()
+%x: bf16[3, 4] = input()
+%h: bf16[3, 4] = aten::mm(%x, %p_w)
+%y: bf16[3, 4] = aten::mul.Tensor(%h, %p_s)
+return %y
+)");
+  EXPECT_NE(to_text(p).find("round_to bf16"), std::string::npos);
+}
+
+TEST(PackWeights, TiedWeightsArePackedOnce) {
+  Program p = packed(R"(%p_w: f32[4, 4] = input()
+%x: f32[3, 4] = input()
+%a: f32[3, 4] = aten::linear(%x, %p_w)
+%b: f32[3, 4] = aten::relu(%a)
+%y: f32[3, 4] = aten::linear(%b, %p_w)
+return %y
+)");
+  EXPECT_EQ(p.on_state.size(), 1u);
+}
+
+TEST(PackWeights, WeightsThatTheProgramWritesAreNotPacked) {
+  Program p = packed(R"(%p_w: f32[4, 4] = input()
+%x: f32[4, 4] = input()
+%y: f32[4, 4] = aten::mm(%x, %p_w)
+%n: f32[4, 4] = aten::add_.Tensor(%p_w, %x)
+return %y
+)");
+  EXPECT_TRUE(p.on_state.empty());
+}
+
+TEST(PackWeights, WhatOnlyPackingReadsIsNoDerivedBuffer) {
+  Program p = packed(normalized);
+  size_t derived = 0;
+  for (const Buffer& b : p.buffers) derived += b.role == Role::derived;
+  EXPECT_EQ(derived, 2u);  // the packed weights and the bias
+}
+
+}  // namespace
+}  // namespace tenon
