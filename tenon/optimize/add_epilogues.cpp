@@ -212,9 +212,7 @@ class Epilogues {
 }  // namespace
 
 loop::Program add_epilogues(loop::Program program) {
-  StepList list(program, program.steps, program.nodes, {});
-  Epilogues(program, list).run();
-  list.finish();
+  for_each_list(program, [&](StepList& list) { Epilogues(program, list).run(); });
   return compact(std::move(program));
 }
 

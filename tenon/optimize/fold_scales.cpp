@@ -215,9 +215,7 @@ class Scales {
 }  // namespace
 
 loop::Program fold_scales(loop::Program program) {
-  StepList list(program, program.steps, program.nodes, {});
-  Scales(program, list).run();
-  list.finish();
+  for_each_list(program, [&](StepList& list) { Scales(program, list).run(); });
   settle_derived(program);
   return compact(std::move(program));
 }

@@ -18,11 +18,8 @@ bool all_numbers(const Sizes& sizes) {
 
 class Folding {
  public:
-  Folding(loop::Program& program, const FoldOptions& options)
-      : program_(program),
-        options_(options),
-        list_(program, program.steps, program.nodes, {}),
-        folds_(program.steps.size(), false) {}
+  Folding(loop::Program& program, StepList& list, const FoldOptions& options)
+      : program_(program), options_(options), list_(list), folds_(list.size(), false) {}
 
   void run() {
     for (size_t i = 0; i < list_.size(); ++i) folds_[i] = may_fold(i);
@@ -36,7 +33,6 @@ class Folding {
     }
     for (size_t i = 0; i < list_.size(); ++i)
       if (folds_[i]) list_.remove(i);
-    list_.finish();
   }
 
  private:
@@ -117,14 +113,14 @@ class Folding {
 
   loop::Program& program_;
   FoldOptions options_;
-  StepList list_;
+  StepList& list_;
   std::vector<bool> folds_;  // steps
 };
 
 }  // namespace
 
 loop::Program fold_state(loop::Program program, const FoldOptions& options) {
-  Folding(program, options).run();
+  for_each_list(program, [&](StepList& list) { Folding(program, list, options).run(); });
   return compact(std::move(program));
 }
 

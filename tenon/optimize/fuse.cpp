@@ -64,9 +64,7 @@ bool stores_apart(const loop::Program& program, const Stage& stage) {
 
 class Fusion {
  public:
-  Fusion(loop::Program& program, std::vector<loop::Step>& steps, std::vector<uint32_t>& nodes,
-         std::vector<bool> outside)
-      : program_(program), list_(program, steps, nodes, std::move(outside)) {}
+  Fusion(loop::Program& program, StepList& list) : program_(program), list_(list) {}
 
   void run() {
     list_.remove_dead();
@@ -77,7 +75,6 @@ class Fusion {
       if (list_.alive(i)) attempt(i);
     }
     list_.remove_dead();
-    list_.finish();
   }
 
  private:
@@ -343,14 +340,14 @@ class Fusion {
   }
 
   loop::Program& program_;
-  StepList list_;
+  StepList& list_;
   std::priority_queue<std::pair<double, size_t>> queue_;
 };
 
 }  // namespace
 
 loop::Program fuse(loop::Program program) {
-  Fusion(program, program.steps, program.nodes, {}).run();
+  for_each_list(program, [&](StepList& list) { Fusion(program, list).run(); });
   return compact(std::move(program));
 }
 

@@ -24,11 +24,13 @@ bool fits(const loop::Program& program, const loop::Operand& weights, const loop
 class Packing {
  public:
   explicit Packing(loop::Program& program) : program_(program) {}
-  void run() {
-    for (loop::Step& step : program_.steps) {
+  void run(std::vector<loop::Step>& steps) {
+    for (loop::Step& step : steps) {
       if (auto* g = std::get_if<loop::Gemm>(&step)) {
         if (!g->packed && fits(program_, g->b, g->out))
           *g = with_packed(*g, packed(loop::pack_of(*g, 0), program_.buffers[g->out.buffer].dtype));
+      } else if (auto* control = std::get_if<loop::Control>(&step)) {
+        for (loop::Body& body : control->bodies) run(body.steps);
       } else if (auto* c = std::get_if<loop::Convolution>(&step)) {
         if (c->packed || c->part == loop::ConvPart::weight_gradient || !c->groups.is_int()) continue;
         const loop::Operand& out = c->part == loop::ConvPart::forward ? c->y : c->x;
@@ -60,7 +62,7 @@ class Packing {
 }  // namespace
 
 loop::Program pack_weights(loop::Program program) {
-  Packing(program).run();
+  Packing(program).run(program.steps);
   settle_derived(program);
   return compact(std::move(program));
 }

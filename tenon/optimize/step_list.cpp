@@ -1,6 +1,7 @@
 #include "tenon/optimize/step_list.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "tenon/optimize/rewrite.h"
 
@@ -126,6 +127,60 @@ void StepList::finish() {
   }
   steps_.resize(next);
   nodes_.resize(next);
+}
+
+namespace {
+
+/// The lists of a program, numbered so that those within a list follow it, and which of them use each buffer.
+class Lists {
+ public:
+  explicit Lists(loop::Program& program)
+      : program_(program), first_(program.buffers.size(), ~size_t{0}), last_(first_.size(), 0) {
+    number(program.steps);
+  }
+
+  void change(std::vector<loop::Step>& steps, std::vector<uint32_t>& nodes, const std::function<void(StepList&)>& how) {
+    for (loop::Step& step : steps)
+      if (auto* control = std::get_if<loop::Control>(&step))
+        for (loop::Body& body : control->bodies) change(body.steps, body.nodes, how);
+    auto [begin, end] = numbers_.at(&steps);
+    std::vector<bool> outside(first_.size());
+    for (BufferId b = 0; b < outside.size(); ++b)
+      outside[b] = first_[b] != ~size_t{0} && (first_[b] < begin || last_[b] >= end);
+    StepList list(program_, steps, nodes, std::move(outside));
+    how(list);
+    list.finish();
+  }
+
+ private:
+  void number(const std::vector<loop::Step>& steps) {
+    size_t mine = next_++;
+    auto use = [&](BufferId b) {
+      BufferId root = root_of(program_, b);
+      first_[root] = std::min(first_[root], mine);
+      last_[root] = std::max(last_[root], mine);
+    };
+    for (const loop::Step& step : steps) {
+      if (auto* control = std::get_if<loop::Control>(&step)) {
+        for (const loop::Body& body : control->bodies) number(body.steps);
+        continue;
+      }
+      loop::for_each_read(program_, step, use);
+      loop::for_each_write(program_, step, use);
+    }
+    numbers_[&steps] = {mine, next_};
+  }
+
+  loop::Program& program_;
+  std::vector<size_t> first_, last_;  // by buffer
+  std::unordered_map<const std::vector<loop::Step>*, std::pair<size_t, size_t>> numbers_;
+  size_t next_ = 0;
+};
+
+}  // namespace
+
+void for_each_list(loop::Program& program, const std::function<void(StepList&)>& change) {
+  Lists(program).change(program.steps, program.nodes, change);
 }
 
 }  // namespace tenon::optimize

@@ -57,4 +57,8 @@ class StepList {
   size_t first_update_;
 };
 
+/// Calls change(list) for each list of steps that is run at every call and puts the changed one in its place: those
+/// within control steps first, then what these stand in.
+void for_each_list(loop::Program& program, const std::function<void(StepList&)>& change);
+
 }  // namespace tenon::optimize
