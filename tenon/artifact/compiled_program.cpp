@@ -252,7 +252,8 @@ std::function<void()> CompiledSession::repeated(CompiledState& state, const std:
   };
 }
 
-RunResult CompiledSession::run(CompiledState& state, const std::vector<CallArg>& inputs) {
+RunResult CompiledSession::run(CompiledState& state, const std::vector<CallArg>& inputs,
+                               const CompiledRunOptions& options) {
   const CallSignature& s = program_->signature();
   Call call = bind(inputs);
   std::vector<std::shared_ptr<Storage>> made(s.results.size());
@@ -279,6 +280,7 @@ RunResult CompiledSession::run(CompiledState& state, const std::vector<CallArg>&
       }
       case Update::Kind::parameter:
       case Update::Kind::buffer: {
+        if (!options.hand_out_updates) break;
         Tensor t = state.get(u.state);
         for (const std::string& name : u.names)
           (u.kind == Update::Kind::parameter ? result.parameters : result.buffers).emplace_back(name, t);

@@ -70,6 +70,10 @@ class CompiledState {
   tenon_state* state_ = nullptr;
 };
 
+struct CompiledRunOptions {
+  bool hand_out_updates = true;  // copies of what the run wrote to the state, among the results
+};
+
 /// Memory to run one compiled program; for one thread at a time.
 class CompiledSession {
  public:
@@ -78,7 +82,7 @@ class CompiledSession {
   CompiledSession(const CompiledSession&) = delete;
 
   /// As Session::run: `inputs` are the flattened arguments; arguments that the program updates are written in place.
-  RunResult run(CompiledState& state, const std::vector<CallArg>& inputs);
+  RunResult run(CompiledState& state, const std::vector<CallArg>& inputs, const CompiledRunOptions& options = {});
   /// The same call made again and again, for measuring: on the same memory, results written over the former.
   std::function<void()> repeated(CompiledState& state, const std::vector<CallArg>& inputs);
   /// Each step's time of a run from now on is added to `times`; null ends it.

@@ -27,14 +27,9 @@ void add_to(Score& sum, const Score& score) {
   sum.loss += score.loss;
 }
 
-bool touches_state(const Executable& executable) {
-  for (size_t i = 0; i < executable.program.inputs.size(); ++i) {
-    const InputMeaning& m = executable.convention.inputs[i];
-    if ((executable.program.inputs[i].written && is_state(m)) || std::holds_alternative<input::RngState>(m))
-      return true;
-  }
-  return false;
-}
+enum Which : size_t { update, evaluate_only, accumulate };
+
+int64_t updates_in(const State& state) { return scalar_integer(*state.find("optimizer.step")); }
 
 /// The size that the program's first tensor has for samples.
 SymInt batch_of(const ExportedProgram& program) {
@@ -65,7 +60,6 @@ Trainer::Trainer(const ExportedProgram& program, const std::string& data, const 
 
   // The batch is chosen by what the evaluation takes: the same inputs under the same ranges.
   evaluate_ = prepare(evaluation_.program);
-  evaluation_writes_ = touches_state(*evaluate_);
   choose_batch();
   TrainingOptions how{.schedule = {},
                       .clip_norm = options_.clip_norm,
@@ -78,13 +72,9 @@ Trainer::Trainer(const ExportedProgram& program, const std::string& data, const 
     how.schedule =
         schedule_named(options_.schedule, {.steps = per_epoch * options_.epochs, .steps_per_epoch = per_epoch});
   step_ = make_training_step(training_, loss, optimizer, how);
-  update_ = prepare(step_.update);
-  update_session_.emplace(update_);
-  if (step_.accumulate) {
-    accumulate_ = prepare(*step_.accumulate);
-    accumulate_session_.emplace(accumulate_);
-  }
-  state_ = initial_state(step_, program, options_.seed);
+  std::vector<std::shared_ptr<const Executable>> programs = {prepare(step_.update), evaluate_};
+  if (step_.accumulate) programs.push_back(prepare(*step_.accumulate));
+  runners_.emplace(std::move(programs), initial_state(step_, program, options_.seed), options_.run);
 }
 Trainer::~Trainer() = default;
 
@@ -125,8 +115,6 @@ void Trainer::choose_batch() {
 
 int64_t Trainer::samples_per_epoch() const { return drops_last_ ? batches_ * options_.batch : data_->samples(); }
 
-int64_t Trainer::updates() const { return scalar_integer(*state_->find("optimizer.step")); }
-
 Score Trainer::step() {
   if (ended_) {
     epoch_ = {};
@@ -141,15 +129,16 @@ Score Trainer::step() {
   std::vector<CallArg> batch = data_->batch(std::span(order_).subspan(first, count));
   bool last_of_epoch = position_.batch + 1 == batches_;
   bool updates_now = last_of_epoch || (position_.batch + 1) % options_.accumulate == 0;
-  Session& session = updates_now ? *update_session_ : *accumulate_session_;
   Score score;
   try {
-    score = score_of(session.run(*state_, batch), static_cast<int64_t>(count), step_.counts_right);
+    score = score_of(runners_->run(updates_now ? update : accumulate, batch), static_cast<int64_t>(count),
+                     step_.counts_right);
   } catch (const Error& error) {
     if (std::string_view(error.what()).find(not_finite) == std::string_view::npos) throw;
     fail("at step ", updates() + 1, " (epoch ", position_.epoch + 1, ", batch ", position_.batch + 1, "): ", not_finite,
          "; try a smaller learning rate or clip the gradients");
   }
+  updates_ += updates_now;
   add_to(epoch_, score);
   ++position_.batch;
   position_.samples = epoch_.samples;
@@ -165,15 +154,13 @@ Score Trainer::step() {
 
 Score Trainer::evaluate() {
   require(held_out_.has_value(), "there are no held-out data to evaluate on");
-  if (!evaluate_session_) evaluate_session_.emplace(evaluate_);
-  std::unique_ptr<State> own = evaluation_writes_ ? state_->copy() : nullptr;
   Score sum;
   for (int64_t first = 0; first < held_out_->samples(); first += options_.batch) {
     int64_t count = std::min(options_.batch, held_out_->samples() - first);
     if (count < options_.batch && !allows(count)) break;
     std::vector<int64_t> samples(static_cast<size_t>(count));
     for (size_t i = 0; i < samples.size(); ++i) samples[i] = first + static_cast<int64_t>(i);
-    RunResult result = evaluate_session_->run(own ? *own : *state_, held_out_->batch(samples));
+    RunResult result = runners_->run(evaluate_only, held_out_->batch(samples), true);
     add_to(sum, score_of(result, count, evaluation_.counts_right));
   }
   require(sum.samples > 0, held_out_->path(), ": it has ", held_out_->samples(), " samples, fewer than a batch of ",
@@ -199,12 +186,12 @@ std::map<std::string, std::string> Trainer::settings() const {
           {"seed", text(options_.seed)}};
 }
 
-void Trainer::save(const std::string& path) const {
-  std::string bad = not_finite_in(*state_);
+void Trainer::save(const std::string& path) {
+  std::string bad = not_finite_in(state());
   require(
       bad.empty(), "after step ", updates(), ": ", bad,
       " has numbers that are not finite; the state was not saved; try a smaller learning rate or clip the gradients");
-  save_training(path, *state_, position_, settings());
+  save_training(path, state(), position_, settings());
 }
 
 void Trainer::resume(const std::string& path) {
@@ -218,17 +205,19 @@ void Trainer::resume(const std::string& path) {
   const Position& p = saved.position;
   require(p.epoch >= 0 && p.batch >= 0 && p.batch < batches_, path, ": its position, batch ", p.batch, " of epoch ",
           p.epoch + 1, ", is outside the data, which has ", batches_, " batches");
-  state_ = std::move(fresh);
+  updates_ = updates_in(*fresh);
+  runners_->replace_state(std::move(fresh));
   position_ = p;
   epoch_ = {.samples = p.samples, .right = p.right, .counted = p.counted, .loss = p.loss};
   ended_ = false;
 }
 
-ExportedProgram Trainer::trained() const {
+ExportedProgram Trainer::trained() {
   ExportedProgram out = original_.copy();
+  const State& now = state();
   for (auto* list : {&out.state, &out.constants})
     for (NamedTensor& t : *list)
-      if (const Tensor* now = state_->find(t.name)) t.tensor = *now;
+      if (const Tensor* value = now.find(t.name)) t.tensor = *value;
   return out;
 }
 

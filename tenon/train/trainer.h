@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "tenon/session/session.h"
 #include "tenon/train/data.h"
+#include "tenon/train/runners.h"
 #include "tenon/train/training_state.h"
 #include "tenon/train/training_step.h"
 
@@ -21,7 +21,8 @@ struct TrainerOptions {
   double clip_norm = 0, clip_value = 0;
   std::vector<std::string> frozen;
   std::vector<ParameterGroup> groups;
-  uint64_t seed = 0;  // of the order of samples and of random operators
+  uint64_t seed = 0;   // of the order of samples and of random operators
+  RunnersOptions run;  // changes nothing but rounding and speed
 };
 
 /// The mean loss over samples, and how many answers are right where they can be.
@@ -47,10 +48,11 @@ class Trainer {
   int64_t samples_per_epoch() const;                      // the last short batch may be dropped
   bool drops_last() const { return drops_last_; }
   int64_t batch_size() const { return options_.batch; }
-  int64_t updates() const;  // so far
+  int64_t updates() const { return updates_; }  // so far
   const Position& position() const { return position_; }
   const TrainingStep& training_step() const { return step_; }
-  const State& state() const { return *state_; }
+  State& state() { return runners_->state(); }
+  const Runners& runners() const { return *runners_; }
   bool done() const { return position_.epoch >= options_.epochs; }
 
   /// Runs the next micro-batch and gives its score. A loss that is not finite is an Error that says at which step;
@@ -61,11 +63,11 @@ class Trainer {
   bool ended_epoch() const { return ended_; }
   Score evaluate();  // on the held-out data
 
-  void save(const std::string& path) const;
+  void save(const std::string& path);
   /// Goes on from a file that save() wrote; an Error where it was started with other settings.
   void resume(const std::string& path);
   /// The program with the trained state, in the mode it came in.
-  ExportedProgram trained() const;
+  ExportedProgram trained();
 
  private:
   std::map<std::string, std::string> settings() const;
@@ -79,12 +81,12 @@ class Trainer {
   TrainingStep step_;
   Evaluation evaluation_;
   std::optional<Data> data_, held_out_;
-  std::shared_ptr<const Executable> update_, accumulate_, evaluate_;
-  std::optional<Session> update_session_, accumulate_session_, evaluate_session_;
-  std::unique_ptr<State> state_;
+  std::shared_ptr<const Executable> evaluate_;
+  std::optional<Runners> runners_;
+  int64_t updates_ = 0;
   Position position_;
   Score epoch_;
-  bool ended_ = false, drops_last_ = false, evaluation_writes_ = false;
+  bool ended_ = false, drops_last_ = false;
   int64_t batches_ = 0;
   std::vector<int64_t> order_;
   int64_t order_epoch_ = -1;

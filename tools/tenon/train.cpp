@@ -48,7 +48,7 @@ std::string state_beside(std::string out) {
   return out + ".state.safetensors";
 }
 
-void save_trained(const train::Trainer& trainer, const TrainRequest& request) {
+void save_trained(train::Trainer& trainer, const TrainRequest& request) {
   save_exported(trainer.trained(), request.out,
                 [&](const std::string& warning) { complain(text(request.file, ": warning: ", warning)); });
 }
@@ -57,11 +57,14 @@ void announce(const train::Trainer& trainer, const TrainRequest& request, double
   const train::TrainingStep& step = trainer.training_step();
   for (const std::string& name : step.unreached)
     complain(text("warning: the loss does not depend on ", shown(name), ", which stays as it is"));
+  if (const std::string& reason = trainer.runners().why_interpreted(); !reason.empty())
+    complain(text("warning: interpreted, not compiled: ", reason));
   if (request.json) return;
   print(text(step.trained.size(), " parameters, ", trainer.samples_per_epoch(), " samples in ",
              trainer.batches_per_epoch(), " batches of ", trainer.batch_size(),
-             trainer.drops_last() ? " (the last, short one is left out: the program takes no smaller batch)" : "",
-             "; prepared in ", static_cast<int64_t>(prepared * 1000), " ms\n"));
+             trainer.drops_last() ? " (the last, short one is left out: the program takes no smaller batch)" : "", "; ",
+             trainer.runners().compiled() ? "compiled" : "prepared", " in ", static_cast<int64_t>(prepared * 1000),
+             " ms\n"));
   flush_output();
 }
 
@@ -117,13 +120,15 @@ int train_file(const TrainRequest& request) {
   require_writable(state);
   ExportedProgram program = open_program(request.file, request.open);
   if (request.threads > 0) interp::set_threads(request.threads);
+  train::TrainerOptions options = request.options;
+  options.run = {.compile = !request.interpret, .threads = request.threads};
   std::optional<train::Trainer> trainer;
   Clock::time_point start = Clock::now();
   {
     Progress progress(text("preparing ", shown(request.file)));
     about(request.file, [&] {
       program.check_payloads();
-      trainer.emplace(program, request.data, request.held_out, request.options);
+      trainer.emplace(program, request.data, request.held_out, options);
     });
     if (!request.resume.empty()) trainer->resume(request.resume);
   }

@@ -81,7 +81,8 @@ struct TrainRequest {
   std::string resume;     // a state to go on from
   double save_every = 0;  // seconds; 0: at the end of each epoch only
   int threads = 0;
-  bool json = false;  // a line for each epoch
+  bool json = false;       // a line for each epoch
+  bool interpret = false;  // not compiled
 };
 int train_file(const TrainRequest& request);
 /// "90s", "5m", "1.5h" or seconds. An Error says what was expected.

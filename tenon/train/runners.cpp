@@ -1,0 +1,146 @@
+#include "tenon/train/runners.h"
+
+#include <algorithm>
+#include <set>
+
+#include "tenon/artifact/compile.h"
+#include "tenon/artifact/compiled_program.h"
+
+namespace tenon::train {
+namespace {
+
+constexpr const char* random_entry = "random";  // i64[2] of a compiled state: seed, draws
+
+bool draws(const Executable& executable) {
+  return std::any_of(executable.convention.inputs.begin(), executable.convention.inputs.end(),
+                     [](const InputMeaning& m) { return std::holds_alternative<input::RngState>(m); });
+}
+
+std::vector<std::string> written_by(const Executable& executable) {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < executable.program.inputs.size(); ++i)
+    if (executable.program.inputs[i].written && is_state(executable.convention.inputs[i]))
+      out.push_back(executable.program.inputs[i].name);
+  return out;
+}
+
+}  // namespace
+
+struct Runners::Program {
+  std::shared_ptr<const Executable> executable;
+  std::vector<std::string> writes;
+  bool draws = false;
+  std::optional<Session> session;  // interpreted
+
+  // Compiled.
+  std::shared_ptr<const artifact::CompiledProgram> code;
+  std::unique_ptr<artifact::CompiledState> state;
+  std::unique_ptr<artifact::CompiledSession> fast;
+  std::vector<std::string> entries;  // of its state
+  std::vector<std::string> shared;   // those that some program writes
+  bool filled = false;               // it has had all entries of the state once
+  uint64_t version = 0;              // of what it has
+};
+
+Runners::Runners(std::vector<std::shared_ptr<const Executable>> programs, std::unique_ptr<State> state,
+                 const RunnersOptions& options)
+    : state_(std::move(state)) {
+  std::set<std::string> written;
+  for (auto& executable : programs) {
+    auto p = std::make_unique<Program>();
+    p->executable = executable;
+    p->writes = written_by(*executable);
+    p->draws = draws(*executable);
+    written.insert(p->writes.begin(), p->writes.end());
+    programs_.push_back(std::move(p));
+  }
+  written_.assign(written.begin(), written.end());
+  if (options.compile) compile(options);
+  if (compiled_) return;
+  for (auto& p : programs_) p->session.emplace(p->executable);
+}
+Runners::~Runners() = default;
+
+void Runners::compile(const RunnersOptions& options) {
+  auto target = artifact::native_target();
+  if (!target) {
+    reason_ = "this machine has no AVX2";
+    return;
+  }
+  artifact::CompileOptions how;
+  how.targets = {*target};
+  how.updatable = true;
+  try {
+    for (auto& p : programs_)
+      p->code = artifact::CompiledProgram::open(artifact::compile_program(*p->executable, *state_, how),
+                                                {.threads = options.threads});
+  } catch (const Unsupported& e) {
+    reason_ = e.what();
+    return;
+  }
+  for (auto& p : programs_) {
+    p->state = std::make_unique<artifact::CompiledState>(p->code, state_->seed());
+    p->fast = std::make_unique<artifact::CompiledSession>(p->code);
+    p->entries = p->state->names();
+    for (const std::string& name : p->entries)
+      if (std::binary_search(written_.begin(), written_.end(), name)) p->shared.push_back(name);
+  }
+  compiled_ = true;
+}
+
+void Runners::fill(Program& p) {
+  if (p.filled && p.version == version_) return;
+  bring_back();
+  for (const std::string& name : p.filled ? p.shared : p.entries)
+    if (const Tensor* t = state_->find(name)) p.state->set(name, *t);
+  if (p.draws) {
+    Tensor random = Tensor::empty(DType::i64, {2});
+    random.mutable_data<int64_t>()[0] = static_cast<int64_t>(state_->seed());
+    random.mutable_data<int64_t>()[1] = state_->draws();
+    p.state->set(random_entry, random);
+  }
+  p.filled = true;
+  p.version = version_;
+}
+
+void Runners::bring_back() {
+  if (!latest_) return;
+  for (const std::string& name : latest_->writes) state_->set(name, latest_->state->get(name));
+  if (latest_->draws) {
+    Tensor random = latest_->state->get(random_entry);
+    state_->set_random(static_cast<uint64_t>(random.data<int64_t>()[0]), random.data<int64_t>()[1]);
+  }
+  latest_ = nullptr;
+}
+
+RunResult Runners::run(size_t program, const std::vector<CallArg>& inputs, bool apart) {
+  Program& p = *programs_[program];
+  bool touches = !p.writes.empty() || p.draws;
+  if (!compiled_) {
+    std::unique_ptr<State> own = apart && touches ? state_->copy() : nullptr;
+    return p.session->run(own ? *own : *state_, inputs);
+  }
+  fill(p);
+  if (touches) {
+    // A run that fails leaves its state as it was: all writes come behind all checks.
+    RunResult result = p.fast->run(*p.state, inputs, {.hand_out_updates = false});
+    if (apart) p.filled = false;
+    else p.version = ++version_, latest_ = &p;
+    return result;
+  }
+  return p.fast->run(*p.state, inputs, {.hand_out_updates = false});
+}
+
+State& Runners::state() {
+  bring_back();
+  return *state_;
+}
+
+void Runners::replace_state(std::unique_ptr<State> state) {
+  state_ = std::move(state);
+  latest_ = nullptr;
+  ++version_;
+  for (auto& p : programs_) p->filled = false;
+}
+
+}  // namespace tenon::train
