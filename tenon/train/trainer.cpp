@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tenon/artifact/compile.h"
 #include "tenon/interp/bind_symbols.h"
 #include "tenon/pipeline.h"
 #include "tenon/train/mode.h"
@@ -72,7 +73,8 @@ Trainer::Trainer(const ExportedProgram& program, const std::string& data, const 
     how.schedule =
         schedule_named(options_.schedule, {.steps = per_epoch * options_.epochs, .steps_per_epoch = per_epoch});
   step_ = make_training_step(training_, loss, optimizer, how);
-  std::vector<std::shared_ptr<const Executable>> programs = {prepare(step_.update), evaluate_};
+  update_ = prepare(step_.update);
+  std::vector<std::shared_ptr<const Executable>> programs = {update_, evaluate_};
   if (step_.accumulate) programs.push_back(prepare(*step_.accumulate));
   runners_.emplace(std::move(programs), initial_state(step_, program, options_.seed), options_.run);
 }
@@ -210,6 +212,12 @@ void Trainer::resume(const std::string& path) {
   position_ = p;
   epoch_ = {.samples = p.samples, .right = p.right, .counted = p.counted, .loss = p.loss};
   ended_ = false;
+}
+
+void Trainer::compile_step(const std::string& path) {
+  artifact::CompileOptions how;
+  how.updatable = true;
+  artifact::compile_program(*update_, state(), path, how);
 }
 
 ExportedProgram Trainer::trained() {

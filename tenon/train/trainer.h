@@ -66,6 +66,9 @@ class Trainer {
   void save(const std::string& path);
   /// Goes on from a file that save() wrote; an Error where it was started with other settings.
   void resume(const std::string& path);
+  /// Writes an update, with the state as it is now, as a shared library for <tenon/runtime.h>: a run takes a batch and
+  /// gives the loss, and its state learns.
+  void compile_step(const std::string& path);
   /// The program with the trained state, in the mode it came in.
   ExportedProgram trained();
 
@@ -81,7 +84,7 @@ class Trainer {
   TrainingStep step_;
   Evaluation evaluation_;
   std::optional<Data> data_, held_out_;
-  std::shared_ptr<const Executable> evaluate_;
+  std::shared_ptr<const Executable> update_, evaluate_;
   std::optional<Runners> runners_;
   int64_t updates_ = 0;
   Position position_;

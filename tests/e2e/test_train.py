@@ -117,6 +117,16 @@ class Options(TrainTest):
         for line in lines:
             self.assertEqual(set(line), {"epoch", "step", "loss", "accuracy", "eval_loss", "eval_accuracy", "samples_per_second", "seconds"})
 
+    def test_the_step_as_a_library_goes_on_learning(self):
+        step, again = self.scratch / "step.so", self.scratch / "results.npz"
+        self.good(*self.train("--optimizer", "sgd,lr=0.01", "--step", step))
+        batch = self.save("batch.npz", images=self.images[:32], target=self.labels[:32])
+        self.good("run", step, "--inputs", batch, "--outputs", again)
+        with numpy.load(again) as results:
+            self.assertEqual(results["buffer.optimizer.step"], 6)
+            self.assertLess(results["output_0"], 2.5)
+            self.assertIn("parameter.classifier.weight", results.files)
+
     def test_the_seed_decides_everything(self):
         first, again, other = (self.elsewhere(name) for name in ("first", "again", "other"))
         self.good(*self.train("--seed", "1", out=first))

@@ -1,6 +1,9 @@
 // The training step as machine code beside the interpreted one.
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <thread>
+
 #include "tenon/artifact/compile.h"
 #include "tenon/artifact/compiled_program.h"
 #include "tenon/pipeline.h"
@@ -11,36 +14,82 @@
 namespace tenon::train {
 namespace {
 
-class Compiled : public testing::TestWithParam<std::string> {};
-
-TEST_P(Compiled, LearnsAsTheInterpreterDoes) {
+// The digits network, which drops out at random, joined with an optimizer.
+struct Digits {
   ExportedProgram program = open_program(TENON_TEST_DATA "/../../examples/digits/digits_cnn.pt2");
-  TrainingStep step = make_training_step(in_mode(program, Mode::train), cross_entropy(), optimizer_named(GetParam()),
-                                         {.clip_norm = 1});
-  std::unique_ptr<State> state = initial_state(step, program, 5);
-  auto executable = prepare(step.update);
-  auto compiled = artifact::CompiledProgram::open(
-      artifact::compile_program(*executable, *state, {.updatable = true}), {.threads = 1});
-  artifact::CompiledState other(compiled, 5);
-  artifact::CompiledSession fast(compiled);
-  Session session(executable);
+  TrainingStep step;
+  std::shared_ptr<const Executable> executable;
+  std::shared_ptr<const artifact::CompiledProgram> compiled;
+
+  explicit Digits(const std::string& optimizer) {
+    step = make_training_step(in_mode(program, Mode::train), cross_entropy(), optimizer_named(optimizer),
+                              {.clip_norm = 1});
+    executable = prepare(step.update);
+    compiled = artifact::CompiledProgram::open(
+        artifact::compile_program(*executable, *initial_state(step, program), {.updatable = true}), {});
+  }
+};
+
+std::vector<CallArg> batch() {
   Tensor images = Tensor::empty(DType::f32, {8, 1, 8, 8}), target = Tensor::empty(DType::i64, {8});
   for (int64_t i = 0; i < 8 * 64; ++i) images.mutable_data<float>()[i] = static_cast<float>(i * 37 % 101) / 100;
   for (int64_t i = 0; i < 8; ++i) target.mutable_data<int64_t>()[i] = i % 10;
-  for (int i = 0; i < 5; ++i) {
-    double a = scalar_value(session.run(*state, {images, target}).outputs[0].as<Tensor>());
-    double b = scalar_value(fast.run(other, {images, target}).outputs[0].as<Tensor>());
-    EXPECT_NEAR(a, b, 1e-4) << "step " << i;
-  }
-  for (const std::string& name : state->names()) {
-    std::vector<float> a, b;
-    if (state->find(name)->dtype() != DType::f32) continue;
-    EXPECT_EQ(values_of(*state->find(name)).size(), values_of(other.get(name)).size()) << name;
-  }
+  return {images, target};
+}
+
+double loss_of(const RunResult& result) { return scalar_value(result.outputs[0].as<Tensor>()); }
+
+class Compiled : public testing::TestWithParam<std::string> {};
+
+TEST_P(Compiled, LearnsAsTheInterpreterDoes) {
+  Digits digits(GetParam());
+  std::unique_ptr<State> state = initial_state(digits.step, digits.program, 5);
+  artifact::CompiledState other(digits.compiled, 5);
+  artifact::CompiledSession fast(digits.compiled);
+  Session session(digits.executable);
+  for (int i = 0; i < 5; ++i)
+    EXPECT_NEAR(loss_of(session.run(*state, batch())), loss_of(fast.run(other, batch())), 1e-4) << "step " << i;
+  EXPECT_EQ(scalar_integer(other.get("optimizer.step")), 5);
 }
 
 INSTANTIATE_TEST_SUITE_P(Optimizers, Compiled,
                          testing::Values("sgd,lr=0.05,momentum=0.9", "adam", "adamw", "rmsprop", "adagrad"));
+
+// Eight trainings with seeds of their own, at once and one after the other: every loss bit for bit.
+std::vector<std::vector<double>> losses_of_eight(bool at_once,
+                                                 const std::function<std::vector<double>(uint64_t seed)>& train) {
+  std::vector<std::vector<double>> losses(8);
+  std::vector<std::thread> threads;
+  for (uint64_t i = 0; i < 8; ++i) {
+    threads.emplace_back([&, i] { losses[i] = train(i); });
+    if (!at_once) threads.back().join();
+  }
+  for (std::thread& t : threads)
+    if (t.joinable()) t.join();
+  return losses;
+}
+
+TEST(EightThreads, TrainEightStatesOfOneStep) {
+  Digits digits("adamw,lr=0.01");
+  auto interpreted = [&](uint64_t seed) {
+    std::unique_ptr<State> state = initial_state(digits.step, digits.program, seed);
+    Session session(digits.executable);
+    std::vector<double> losses;
+    for (int i = 0; i < 6; ++i) losses.push_back(loss_of(session.run(*state, batch())));
+    return losses;
+  };
+  auto compiled = [&](uint64_t seed) {
+    artifact::CompiledState state(digits.compiled, seed);
+    artifact::CompiledSession session(digits.compiled);
+    std::vector<double> losses;
+    for (int i = 0; i < 6; ++i) losses.push_back(loss_of(session.run(state, batch())));
+    return losses;
+  };
+  auto alone = losses_of_eight(false, interpreted);
+  EXPECT_NE(alone[0], alone[1]);
+  EXPECT_EQ(losses_of_eight(true, interpreted), alone);
+  EXPECT_EQ(losses_of_eight(true, compiled), losses_of_eight(false, compiled));
+}
 
 }  // namespace
 }  // namespace tenon::train

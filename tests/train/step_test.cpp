@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "tenon/interp/eager.h"
+#include "tenon/ops/arithmetic.h"
+#include "tenon/ops/reduction.h"
+#include "tenon/ops/sign.h"
 #include "tenon/pipeline.h"
 #include "tenon/train/training_step.h"
 #include "tests/text_program.h"
@@ -134,6 +136,18 @@ return %y
   for (int i = 0; i < 3; ++i) session.run(*state, batch());
   EXPECT_LT(value(*state, "master.w"), 1.9956f);  // below what bf16 tells apart
   EXPECT_EQ(state->find("w")->data<uint16_t>()[0], 0x4000 - 1);
+}
+
+TEST(TrainingStep, ALossIsAnOrdinaryFunction) {
+  ExportedProgram p = program();
+  Loss absolute{.name = "l1",
+                .targets = [](auto outputs) { return std::vector<Target>{{.meta = outputs[0]}}; },
+                .value = [](auto outputs, auto targets) { return mean_all(abs(outputs[0] - targets[0])); },
+                .right = {}};
+  TrainingStep step = make_training_step(p, absolute, sgd({.lr = 0.1}));
+  std::unique_ptr<State> state = initial_state(step, p);
+  EXPECT_FLOAT_EQ(run(step.update, *state), 2.5f);
+  EXPECT_FLOAT_EQ(value(*state, "w"), 2 - 0.1f * 2.5f);
 }
 
 TEST(TrainingStep, SchedulesAreFollowedInTheGraph) {

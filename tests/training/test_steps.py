@@ -112,15 +112,17 @@ class Compared(CommandTest):
     def compare(self, model, data, optimizer, make, steps=101, loss=nn.functional.cross_entropy, options=(), schedule=None,
                 clip=None):
         x, target = data
-        losses, program = self.trained(model, x, target, "--optimizer", optimizer, "--batch", len(x), *options, steps=steps)
         single, model32 = self.reference(model, x, target, loss, make, steps, schedule, clip)
         exact, model64 = self.reference(copy.deepcopy(model).double(), double(x), None if target is None else double(target), loss,
                                         make, steps, schedule, clip)
-        for step in (s for s in (0,) + STEPS if s < steps):
-            own, error = abs(single[step] - exact[step]), abs(losses[step] - exact[step])
-            self.assertLessEqual(error, 4 * own + 5e-6 * max(1, abs(exact[step])), f"after {step} steps: {losses[step]} {exact[step]}")
-        self.assertLess(losses[-1], losses[0])
-        self.check_parameters(program, model32, model64)
+        for way in ((), ("--interpret",)):
+            losses, program = self.trained(model, x, target, "--optimizer", optimizer, "--batch", len(x), *options, *way, steps=steps)
+            for step in (s for s in (0,) + STEPS if s < steps):
+                own, error = abs(single[step] - exact[step]), abs(losses[step] - exact[step])
+                self.assertLessEqual(error, 4 * own + 5e-6 * max(1, abs(exact[step])),
+                                     f"after {step} steps {way}: {losses[step]}, {exact[step]} in float64")
+            self.assertLess(losses[-1], losses[0])
+            self.check_parameters(program, model32, model64)
 
 
 class Optimizers(Compared):

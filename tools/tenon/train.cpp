@@ -118,6 +118,7 @@ int train_file(const TrainRequest& request) {
     if (!in->empty()) require_other_file(*in, request.out), require_other_file(*in, state);
   require_writable(request.out);
   require_writable(state);
+  if (!request.step.empty()) require_writable(request.step);
   ExportedProgram program = open_program(request.file, request.open);
   if (request.threads > 0) interp::set_threads(request.threads);
   train::TrainerOptions options = request.options;
@@ -138,6 +139,7 @@ int train_file(const TrainRequest& request) {
                   " epochs already; give a larger --epochs to go on"));
   int signal = run_epochs(*trainer, request, state);
   save_trained(*trainer, request);
+  if (!request.step.empty()) trainer->compile_step(request.step);
   if (signal == 0) return ok;
   complain(text("stopped in epoch ", trainer->position().epoch + 1, " after batch ", trainer->position().batch, "; ",
                 request.out, " has what was learned so far; go on with --resume ", state));

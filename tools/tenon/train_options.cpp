@@ -94,6 +94,9 @@ CLI::App& add_train(CLI::App& app, TrainRequest& request) {
   verb->add_option("--threads", request.threads, "How many threads to use; all of the machine's by default")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
+  verb->add_option("--step", request.step,
+                   "Also write the step, with the state at the end, as a shared library that learns from C")
+      ->type_name("OUT");
   verb->add_flag("--interpret", request.interpret, "Run in the interpreter, not as machine code");
   verb->add_flag("--json", request.json, "Print a line of JSON for each epoch");
   verb->footer(

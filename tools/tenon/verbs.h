@@ -79,6 +79,7 @@ struct TrainRequest {
   std::string data, held_out;  // files of samples
   train::TrainerOptions options;
   std::string resume;     // a state to go on from
+  std::string step;       // a shared library to write the step to; empty: none
   double save_every = 0;  // seconds; 0: at the end of each epoch only
   int threads = 0;
   bool json = false;       // a line for each epoch
