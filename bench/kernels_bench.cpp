@@ -7,7 +7,7 @@
 
 #include "tenon/interp/anchors.h"
 #include "tenon/loop/pack.h"
-#include "tenon/templates/parallel.h"
+#include "tenon/base/parallel.h"
 
 namespace {
 
@@ -142,8 +142,8 @@ void convolutions() {
 }  // namespace
 
 int main(int count, char** words) {
-  if (count > 1) templates::set_threads(std::atoi(words[1]));
-  std::printf("%d threads, GFLOP/s\n", templates::threads());
+  if (count > 1) parallel::set_threads(std::atoi(words[1]));
+  std::printf("%d threads, GFLOP/s\n", parallel::threads());
   products();
   convolutions();
 }

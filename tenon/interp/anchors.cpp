@@ -6,7 +6,7 @@
 
 #include "tenon/base/error.h"
 #include "tenon/plan/library.h"
-#include "tenon/templates/parallel.h"
+#include "tenon/base/parallel.h"
 #include "tenon/tensor/storage.h"
 
 namespace tenon::interp {
@@ -80,7 +80,7 @@ void PreparedAnchor::run(std::byte* const* places, std::byte* const* temporaries
     for (size_t i = 0; i < call.buffers.size(); ++i)
       buffers.push_back(call.buffers[i] == loop::no_buffer ? temporaries[call.temporary[i]] : places[call.buffers[i]]);
     std::atomic<int> status = 0;
-    templates::parallel_for(call.extent, call.grain, [&](int64_t lo, int64_t hi) {
+    parallel::parallel_for(call.extent, call.grain, [&](int64_t lo, int64_t hi) {
       Scratch scratch(call.scratch);
       tenon_args args{buffers.data(), call.params.data(), scratch.data()};
       if (int bits = call.kernel(&args, lo, hi)) status |= bits;

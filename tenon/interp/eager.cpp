@@ -9,7 +9,7 @@
 #include "tenon/interp/stage.h"
 #include "tenon/ops/conversion.h"
 #include "tenon/rules/infer.h"
-#include "tenon/templates/parallel.h"
+#include "tenon/base/parallel.h"
 
 namespace tenon::interp {
 namespace {
@@ -205,6 +205,6 @@ void install() {
   set_default_dispatcher(&eager);
 }
 
-void set_threads(int count) { templates::set_threads(count); }
+void set_threads(int count) { parallel::set_threads(count); }
 
 }  // namespace tenon::interp

@@ -9,7 +9,7 @@
 #include "tenon/plan/host.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/symbolic_shapes.h"
-#include "tenon/templates/parallel.h"
+#include "tenon/base/parallel.h"
 
 namespace tenon::interp {
 namespace {
@@ -110,7 +110,7 @@ void call_host(HostOperands& operands) {
   std::atomic<int> status = 0;
   if (operands.extent < 0) status = operands.function(&call, 0, 1);
   else
-    templates::parallel_for(operands.extent, operands.grain,
+    parallel::parallel_for(operands.extent, operands.grain,
                             [&](int64_t lo, int64_t hi) { status |= operands.function(&call, lo, hi); });
   if (callbacks.failed) std::rethrow_exception(callbacks.failed);
   if (status) refused(operands, status, counts);

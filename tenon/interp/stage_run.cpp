@@ -4,7 +4,7 @@
 
 #include "tenon/interp/combine.h"
 #include "tenon/interp/stage_code.h"
-#include "tenon/templates/parallel.h"
+#include "tenon/base/parallel.h"
 
 namespace tenon::interp {
 
@@ -267,7 +267,7 @@ void CompiledStage::run(std::byte* const* buffers) const {
     for (int64_t b = lo; b < hi; ++b) s.run_block(buffers, memory, b * block, std::min(s.domain, (b + 1) * block));
   };
   if (s.serial || blocks <= grain) body(0, blocks);
-  else templates::parallel_for(blocks, grain, body);
+  else parallel::parallel_for(blocks, grain, body);
 }
 
 }  // namespace tenon::interp

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-namespace tenon::templates {
+namespace tenon::parallel {
 
 /// How many threads parallel_for may use, the caller included. At first: the hardware's.
 int threads();
@@ -21,4 +21,4 @@ void parallel_for(std::int64_t count, std::int64_t grain, Body&& body) {
       [](void* context, std::int64_t lo, std::int64_t hi) { (*static_cast<decltype(&body)>(context))(lo, hi); }, &body);
 }
 
-}  // namespace tenon::templates
+}  // namespace tenon::parallel

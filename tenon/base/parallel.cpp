@@ -1,4 +1,4 @@
-#include "tenon/templates/parallel.h"
+#include "tenon/base/parallel.h"
 
 #include <atomic>
 #include <exception>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace tenon::templates {
+namespace tenon::parallel {
 namespace {
 
 thread_local bool inside_loop = false;
@@ -153,4 +153,4 @@ void parallel_ranges(std::int64_t count, std::int64_t grain, RangeFunction body,
   pool().run(count, grain, body, context);
 }
 
-}  // namespace tenon::templates
+}  // namespace tenon::parallel

@@ -1,4 +1,4 @@
-#include "tenon/templates/parallel.h"
+#include "tenon/base/parallel.h"
 
 #include <gtest/gtest.h>
 
@@ -6,10 +6,17 @@
 #include <stdexcept>
 #include <thread>
 
-#include "numbers.h"
-
-namespace tenon::templates {
+namespace tenon::parallel {
 namespace {
+
+class WithThreads {
+ public:
+  explicit WithThreads(int count) : before_(threads()) { set_threads(count); }
+  ~WithThreads() { set_threads(before_); }
+
+ private:
+  int before_;
+};
 
 TEST(Parallel, EveryItemIsVisitedOnce) {
   for (int count : {1, 2, 5}) {
@@ -101,4 +108,4 @@ TEST(Parallel, NumberOfThreadsCanChangeBetweenLoops) {
 }
 
 }  // namespace
-}  // namespace tenon::templates
+}  // namespace tenon::parallel
