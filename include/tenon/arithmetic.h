@@ -6,7 +6,6 @@
 namespace tenon::TENON_INLINE v0 {
 inline Tensor operator-(const Tensor& a) { return neg(a); }
 inline Tensor operator~(const Tensor& a) { return bitwise_not(a); }
-inline Tensor operator!(const Tensor& a) { return logical_not(a); }
 
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
 inline Tensor operator+(const Tensor& a, Scalar b) { return add(a, b); }

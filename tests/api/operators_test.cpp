@@ -81,7 +81,7 @@ TEST(Operators, OfCppComputeElementByElement) {
   EXPECT_EQ((x < y).vector<bool>(), (std::vector<bool>{true, false, false}));
   EXPECT_EQ((x == y).vector<bool>(), (std::vector<bool>{false, true, false}));
   EXPECT_EQ((3 > x).vector<bool>(), (std::vector<bool>{true, true, false}));
-  EXPECT_EQ(((!(x < y)) & (x < 4)).vector<bool>(), (std::vector<bool>{false, true, false}));
+  EXPECT_EQ((~(x < y) & (x < 4)).vector<bool>(), (std::vector<bool>{false, true, false}));
   EXPECT_EQ((tenon::tensor({7, 8}) % 4).vector<int32_t>(), (std::vector<int32_t>{3, 0}));
 }
 

@@ -81,6 +81,18 @@ TEST(Layering, every_include_is_allowed) {
   EXPECT_GT(files, 50u);
 }
 
+TEST(Layering, models_and_optimizers_see_the_public_headers_alone) {
+  size_t files = 0;
+  for (const char* folder : {"nn", "optim", "include/tenon"})
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(source / folder)) {
+      if (entry.path().extension() != ".h" && entry.path().extension() != ".cpp") continue;
+      ++files;
+      for (const std::string& line : split(read_file(entry.path()), '\n'))
+        EXPECT_FALSE(starts_with(trim(line), "#include \"")) << entry.path() << ": " << line;
+    }
+  EXPECT_GT(files, 20u);
+}
+
 TEST(Layering, every_folder_has_a_line) {
   Layers known = layers();
   std::set<std::string> listed(known.order.begin(), known.order.end());
