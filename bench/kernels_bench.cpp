@@ -1,4 +1,4 @@
-// GFLOP/s of products and convolutions through the kernel library: kernels_bench [threads]
+// GFLOP/s of products, convolutions and attention through the kernel library: kernels_bench [threads]
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -139,6 +139,30 @@ void convolutions() {
   }
 }
 
+void attention() {
+  const Int sizes[][4] = {
+      {12, 128, 128, 64}, {12, 512, 512, 64}, {12, 1024, 1024, 64}, {12, 1, 128, 64}, {12, 1, 2048, 64}};
+  std::printf("%-32s %10s %10s\n", "attention heads x q x k x width", "forward", "gradient");
+  for (auto [heads, queries, keys, width] : sizes) {
+    Bench bench;
+    loop::AttentionGradient g;
+    loop::Operand *of_queries[] = {&g.grad, &g.q, &g.out, &g.grad_q}, *of_keys[] = {&g.k, &g.v, &g.grad_k, &g.grad_v};
+    // Positions before heads, as after splitting a projection.
+    for (loop::Operand* o : of_queries) *o = bench.add({1, queries, heads, width});
+    for (loop::Operand* o : of_keys) *o = bench.add({1, keys, heads, width});
+    for (auto& list : {std::span(of_queries), std::span(of_keys)})
+      for (loop::Operand* o : list) std::swap(o->sizes[1], o->sizes[2]), std::swap(o->strides[1], o->strides[2]);
+    g.logsumexp = bench.add({1, heads, queries});
+    g.scale = 0.125;
+    loop::Attention a{.q = g.q, .k = g.k, .v = g.v, .out = g.out, .logsumexp = g.logsumexp, .scale = g.scale};
+    const double product = 2e-9 * static_cast<double>(heads * queries * keys * width);
+    char name[64];
+    std::snprintf(name, sizeof name, "%ldx%ldx%ldx%ld", long(heads), long(queries), long(keys), long(width));
+    const double forward = bench.seconds(a), gradient = bench.seconds(g);
+    std::printf("%-32s %10.1f %10.1f\n", name, 2 * product / forward, 5 * product / gradient);
+  }
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -146,4 +170,5 @@ int main(int count, char** words) {
   std::printf("%d threads, GFLOP/s\n", parallel::threads());
   products();
   convolutions();
+  attention();
 }

@@ -34,16 +34,17 @@ void pack(int64_t k, int64_t n, Matrix<U> from, T* to) {
     pack_panel(from.data + j * from.column, from.row, from.column, least(n - j, int64_t{panel_width}), k, to + j * k);
 }
 
-/// out[m, n] = left[m, k] * right[k, n], added to what is there where `add`. The panels of the right side are
+/// out[m, n] = factor * left[m, k] * right[k, n], added to what is there where `add`. The panels of the right side are
 /// `panel_rows` rows long.
 template <class T, class U>
 void multiply(int64_t m, int64_t n, int64_t k, Matrix<U> left, const T* right, int64_t panel_rows, Matrix<T> out,
-              bool add, T* scratch) {
+              T factor, bool add, T* scratch) {
   Block<T> b;
   b.terms.length = k;
   b.terms.step = left.column;
   b.panel_step = panel_rows * panel_width;
   b.out_step = out.column;
+  b.alpha = factor;
   b.beta = add ? 1 : 0;
   b.scratch = scratch;
   for (int64_t column = 0; column < n; column += block_columns) {
@@ -69,26 +70,23 @@ inline Queries queries_of(const AttentionParams& p, int64_t b, int64_t h, int64_
   return {b, h, h / (p.heads / p.key_heads), first, count, p.causal ? least(first + count, p.keys) : p.keys};
 }
 
-/// Scales and masks the products of one query; gives how many keys it sees at most, and the greatest score.
+/// Masks the scaled products of one query; gives how many keys it sees at most, and the greatest score.
 template <class T>
 int64_t finish_scores(const AttentionParams& p, const void* masks, const Queries& q, int64_t i, T* row, T& greatest) {
   const int64_t at = q.first + i, seen = p.causal ? least(at + 1, q.keys) : q.keys;
   const int64_t offset = p.mask + q.b * p.mask_strides[0] + q.h * p.mask_strides[1] + at * p.mask_strides[2];
   const int64_t step = p.mask_strides[3];
-  T factor = static_cast<T>(p.scale);
   if (p.mask_kind == mask_added) {
     const T* mask = static_cast<const T*>(masks) + offset;
     if (step == 1)
-      for (int64_t j = 0; j < seen; ++j) row[j] = row[j] * factor + mask[j];
+      for (int64_t j = 0; j < seen; ++j) row[j] += mask[j];
     else
-      for (int64_t j = 0; j < seen; ++j) row[j] = row[j] * factor + mask[j * step];
-    factor = 1;
+      for (int64_t j = 0; j < seen; ++j) row[j] += mask[j * step];
   } else if (p.mask_kind == mask_keep) {
     const uint8_t* keep = static_cast<const uint8_t*>(masks) + offset;
-    for (int64_t j = 0; j < seen; ++j) row[j] = keep[j * step] ? row[j] * factor : -static_cast<T>(__builtin_inff());
-    factor = 1;
+    for (int64_t j = 0; j < seen; ++j) row[j] = keep[j * step] ? row[j] : -static_cast<T>(__builtin_inff());
   }
-  greatest = scale_and_find_greatest(seen, factor, row);
+  greatest = greatest_of(seen, row);
   return seen;
 }
 
@@ -125,20 +123,21 @@ int attention_pack(const tenon_args& args, int64_t lo, int64_t hi) {
   return TENON_KERNEL_OK;
 }
 
-/// The products of queries and keys into scores, rows of `pitch` elements.
+/// The scaled products of queries and keys into scores, rows of `pitch` elements.
 template <class T>
 void forward_products(const AttentionParams& p, const tenon_args& args, const Queries& q, const T* packed, T* scores,
                       int64_t pitch, T* scratch) {
   const auto queries = head(buffer<const T>(args, 0) + p.q, p.q_strides, q.b, q.h, q.first);
   if (packed != nullptr) {
-    multiply(q.count, pitch, p.width, queries, packed, p.width, Matrix<T>{scores, pitch, 1}, false, scratch);
+    multiply(q.count, pitch, p.width, queries, packed, p.width, Matrix<T>{scores, pitch, 1}, static_cast<T>(p.scale),
+             false, scratch);
     return;
   }
   const auto keys = head(buffer<const T>(args, 1) + p.k, p.k_strides, q.b, q.key_head);
   for (int64_t j = 0; j < q.keys; ++j)
     for (int64_t i = 0; i < q.count; ++i)
-      scores[i * pitch + j] =
-          dot(p.width, queries.data + i * queries.row, queries.column, keys.data + j * keys.row, keys.column);
+      scores[i * pitch + j] = static_cast<T>(p.scale) * dot(p.width, queries.data + i * queries.row, queries.column,
+                                                            keys.data + j * keys.row, keys.column);
 }
 
 /// The weighted sums of values, rows of `pitch` elements.
@@ -147,7 +146,7 @@ void forward_sums(const AttentionParams& p, const tenon_args& args, const Querie
                   int64_t weights_pitch, T* sums, int64_t pitch, T* scratch) {
   const Matrix<const T> left{weights, weights_pitch, 1};
   if (packed != nullptr) {
-    multiply(q.count, pitch, q.keys, left, packed, p.keys, Matrix<T>{sums, pitch, 1}, false, scratch);
+    multiply(q.count, pitch, q.keys, left, packed, p.keys, Matrix<T>{sums, pitch, 1}, T(1), false, scratch);
     return;
   }
   const auto values = head(buffer<const T>(args, 2) + p.v, p.v_strides, q.b, q.key_head);
@@ -252,8 +251,9 @@ void gradient_block(const AttentionGradientParams& p, const tenon_args& args, co
   const auto out = head(buffer<const T>(args, 4) + p.out, p.out_strides, q.b, q.h, q.first);
   const T* logsumexp = buffer<const T>(args, 5) + p.logsumexp + q.b * p.logsumexp_strides[0] +
                        q.h * p.logsumexp_strides[1] + q.first * p.logsumexp_strides[2];
-  multiply(q.count, pitch, p.width, queries, m.keys_turned, p.width, weights, false, m.scratch);
-  multiply(q.count, pitch, p.value_width, grad, m.values_turned, p.value_width, slopes, false, m.scratch);
+  multiply(q.count, pitch, p.width, queries, m.keys_turned, p.width, weights, static_cast<T>(p.scale), false,
+           m.scratch);
+  multiply(q.count, pitch, p.value_width, grad, m.values_turned, p.value_width, slopes, T(1), false, m.scratch);
   for (int64_t i = 0; i < q.count; ++i) {
     T* row = m.scores + i * pitch;
     T* slope = m.slopes + i * pitch;
@@ -268,12 +268,12 @@ void gradient_block(const AttentionGradientParams& p, const tenon_args& args, co
   }
   pack(q.count, p.value_width, grad, m.grads);
   multiply(q.keys, p.value_width, q.count, weights.turned(), m.grads, q.count,
-           head(buffer<T>(args, 8) + p.grad_v, p.grad_v_strides, q.b, q.key_head), true, m.scratch);
+           head(buffer<T>(args, 8) + p.grad_v, p.grad_v_strides, q.b, q.key_head), T(1), true, m.scratch);
   pack(q.count, p.width, queries, m.queries);
   multiply(q.keys, p.width, q.count, slopes.turned(), m.queries, q.count,
-           head(buffer<T>(args, 7) + p.grad_k, p.grad_k_strides, q.b, q.key_head), true, m.scratch);
+           head(buffer<T>(args, 7) + p.grad_k, p.grad_k_strides, q.b, q.key_head), T(1), true, m.scratch);
   multiply(q.count, p.width, q.keys, slopes, m.keys, p.keys,
-           head(buffer<T>(args, 6) + p.grad_q, p.grad_q_strides, q.b, q.h, q.first), false, m.scratch);
+           head(buffer<T>(args, 6) + p.grad_q, p.grad_q_strides, q.b, q.h, q.first), T(1), false, m.scratch);
 }
 
 template <class T>

@@ -7,11 +7,17 @@ namespace tenon::kernels {
 
 constexpr int parts = 16;
 
+/// Part j meets part j + 8, then j + 4, 2 and 1.
 template <class T>
-TENON_INLINE T sum_of_parts(T* part) {
-  for (int step = parts / 2; step > 0; step /= 2)
-    for (int j = 0; j < step; ++j) part[j] += part[j + step];
-  return part[0];
+TENON_INLINE T sum_of_parts(const T* part) {
+  typedef T Eight __attribute__((vector_size(8 * sizeof(T))));
+  typedef T Free __attribute__((vector_size(8 * sizeof(T)), aligned(alignof(T)), may_alias));
+  const Eight low = *reinterpret_cast<const Free*>(part), high = *reinterpret_cast<const Free*>(part + 8);
+  const Eight eight = low + high;
+  const auto four =
+      __builtin_shufflevector(eight, eight, 0, 1, 2, 3) + __builtin_shufflevector(eight, eight, 4, 5, 6, 7);
+  const auto two = __builtin_shufflevector(four, four, 0, 1) + __builtin_shufflevector(four, four, 2, 3);
+  return two[0] + two[1];
 }
 
 /// The sum of x[i] * y[i].
@@ -33,23 +39,19 @@ T dot(int64_t n, const T* x, int64_t x_step, const T* y, int64_t y_step) {
   return sum_of_parts(part);
 }
 
-/// x[i] *= factor, and the greatest of them, not looking at NaN; -infinity if there is none.
+/// The greatest, not looking at NaN; -infinity if there is none.
 template <class T>
-T scale_and_find_greatest(int64_t n, T factor, T* x) {
+T greatest_of(int64_t n, const T* x) {
   const T none = -static_cast<T>(__builtin_inff());
   Vector<T> most = broadcast(none);
   int64_t i = 0;
   for (; i + lanes<T> <= n; i += lanes<T>) {
-    const Vector<T> v = load<T>(x + i) * factor;
-    store(x + i, v);
+    const Vector<T> v = load<T>(x + i);
     most = v > most ? v : most;
   }
   T result = none;
   for (int j = 0; j < lanes<T>; ++j) result = most[j] > result ? most[j] : result;
-  for (; i < n; ++i) {
-    x[i] *= factor;
-    result = x[i] > result ? x[i] : result;
-  }
+  for (; i < n; ++i) result = x[i] > result ? x[i] : result;
   return result;
 }
 
