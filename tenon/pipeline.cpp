@@ -263,7 +263,7 @@ Compilable prepare_to_compile(Walk& walk) {
 
 RunResult run_functional(const FunctionalProgram& functional, const ExportedProgram& program,
                          const std::vector<CallArg>& inputs, const RunProgramOptions& options) {
-  return run_once(prepare(functional), program, inputs, options);
+  return run_once(prepare(functional, options.until), program, inputs, options);
 }
 
 RunResult run_program(const ExportedProgram& program, const std::vector<CallArg>& inputs,
@@ -273,7 +273,8 @@ RunResult run_program(const ExportedProgram& program, const std::vector<CallArg>
 }
 
 RunResult run_program(Walk& walk, const std::vector<CallArg>& inputs, const RunProgramOptions& options) {
-  return run_once(walk.executable(), walk.program(), inputs, options);
+  auto executable = options.until == StageName::packed ? walk.executable() : walk.executable_after(options.until);
+  return run_once(std::move(executable), walk.program(), inputs, options);
 }
 
 ExportedProgram differentiate(const ExportedProgram& program, size_t of, const Wrt& wrt) {

@@ -94,8 +94,9 @@ struct Compilable {
 Compilable prepare_to_compile(Walk& walk);
 
 struct RunProgramOptions {
-  uint64_t seed = 0;             // of random operators
-  bool absent_are_ones = false;  // tensors that are none: cotangents whose size only the run tells
+  uint64_t seed = 0;                    // of random operators
+  bool absent_are_ones = false;         // tensors that are none: cotangents whose size only the run tells
+  StageName until = StageName::packed;  // the last stage that is made, as of prepare
 };
 /// Prepares and runs once: inputs as flattened user arguments. Neither they nor the program's state are written:
 /// updates are in the result. A file that tenon grad wrote gives its gradients.
