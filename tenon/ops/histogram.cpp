@@ -3,6 +3,7 @@
 
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/creation.h"
+#include "tenon/ops/gradient_operator.h"
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"
@@ -72,7 +73,8 @@ size_t dims_of(const ArgsView& m, Point point) {
   }
   if (m.given("weight")) {
     const TensorMeta& w = m.meta("weight");
-    m.require(w.dtype == x.dtype && w.sizes == points, "weight: expected ", make_meta(x.dtype, points), ", got ", w);
+    m.require(w.dtype == x.dtype, "weight: expected ", make_meta(x.dtype, points), ", got ", w);
+    require_sizes(m, "weight", points);
   }
   return point == Point::element ? 1 : static_cast<size_t>(x.sizes.back().as_int());
 }

@@ -36,6 +36,9 @@ class GuardParser : public Parser {
     return a.is_integer_typed() && b.is_integer_typed() ? true_div(a, b) : float_true_div(a, b);
   }
 
+  // No size is that large: the bound holds either way.
+  int64_t beyond_64_bits() override { return INT64_MAX; }
+
   Expr name() override {
     size_t start = lex_.now().at;
     lex_.take();

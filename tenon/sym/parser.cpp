@@ -182,8 +182,7 @@ int64_t Parser::integer() {
   int64_t value = 0;
   std::string_view digits = lex_.now().text;
   auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size())
-    lex_.complain("expected an integer that fits into 64 bits");
+  if (error != std::errc() || end != digits.data() + digits.size()) value = beyond_64_bits();
   lex_.take();
   return value;
 }
