@@ -44,21 +44,32 @@ __attribute__((noinline)) void tile(const Tile<T>& t) {
   }
   const char* right = t.right;
   const int64_t step = t.step, right_step = t.right_step, panel_step = t.panel_step;
-  int64_t offset = 0;
+  int64_t offset = 0, three_panels = 3 * panel_step;
+  asm("" : "+r"(three_panels));  // panels are addressed by few registers, not by a pointer each
   auto term = [&]() __attribute__((always_inline)) {
-    Vector<T> b[vectors];
+    const char* far = right + 4 * panel_step;
+    asm("" : "+r"(far));
+    auto right_vector = [&](int j) __attribute__((always_inline)) {
+      const int p = j / per_panel;
+      return (p < 4 ? right : far) + (p % 4 == 3 ? three_panels : p % 4 * panel_step) + j % per_panel * vector_bytes;
+    };
+    if constexpr (rows == 1) {
+      const Vector<T> a = broadcast_from(reinterpret_cast<const T*>(row[0] + offset));
 #pragma GCC unroll 8
-    for (int j = 0; j < vectors; ++j) {
-      b[j] = load<T>(right + j / per_panel * panel_step + j % per_panel * vector_bytes);
-#ifdef __x86_64__
-      if (rows > 1) asm("" : "+v"(b[j]));  // once into a register, not into every use
-#endif
-    }
+      for (int j = 0; j < vectors; ++j) sum[0][j] = fma(a, load<T>(right_vector(j)), sum[0][j]);
+    } else {
+      Vector<T> b[vectors];
 #pragma GCC unroll 8
-    for (int i = 0; i < rows; ++i) {
-      const Vector<T> a = broadcast_from(reinterpret_cast<const T*>(row[i] + offset));
+      for (int j = 0; j < vectors; ++j) {
+        b[j] = load<T>(right_vector(j));
+        keep(b[j]);
+      }
 #pragma GCC unroll 8
-      for (int j = 0; j < vectors; ++j) sum[i][j] = fma(a, b[j], sum[i][j]);
+      for (int i = 0; i < rows; ++i) {
+        const Vector<T> a = broadcast_from(reinterpret_cast<const T*>(row[i] + offset));
+#pragma GCC unroll 8
+        for (int j = 0; j < vectors; ++j) sum[i][j] = fma(a, b[j], sum[i][j]);
+      }
     }
     offset += step;
     right += right_step;

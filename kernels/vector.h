@@ -67,6 +67,16 @@ TENON_INLINE Vector<double> broadcast_from(const double* from) {
 }
 TENON_INLINE Vector<int64_t> broadcast_from(const int64_t* from) { return broadcast(*from); }
 
+/// Keeps a value in a register: compilers would load it again for every use, and a load a cycle is all there is.
+template <class V>
+TENON_INLINE void keep(V& value) {
+#if defined(__AVX512F__) || defined(__AVX2__)
+  asm("" : "+v"(value));
+#else
+  (void)value;
+#endif
+}
+
 /// a * b + c, rounded once. Written as an instruction: compilers would fold a load of b into every use of it.
 TENON_INLINE Vector<float> fma(Vector<float> a, Vector<float> b, Vector<float> c) {
 #if defined(__AVX512F__) || defined(__AVX2__)
