@@ -42,17 +42,6 @@ size_t place_of(const Tensor& t) {
   return hash;
 }
 
-std::vector<BasicArg<TensorMeta>> metas_of(const GraphBody& graph, const Node& node) {
-  std::vector<BasicArg<TensorMeta>> metas;
-  for (const Arg& r : node.results) {
-    auto* v = r.get<Value>();
-    if (v && *v && graph.info(*v).type != ValueType::tensor) metas.emplace_back(graph.info(*v).expr);
-    else if (v && !*v) metas.emplace_back();
-    else metas.push_back(map_tensors<TensorMeta>(r, [&](const Value& value) { return graph.info(value).meta; }));
-  }
-  return metas;
-}
-
 /// One walk over a program: inputs, nodes, then what it wrote and what it returns.
 class Walk {
  public:
@@ -160,32 +149,7 @@ class Walk {
     });
     ShapesScope shapes(&graph_.shapes);
     DispatchScope scope(&functionalizer_);
-    for (const Node& node : from_.nodes) {
-      CallArgs args;
-      for (const Arg& a : node.args) {
-        if (auto* v = a.get<Value>()) args.push_back(*v ? values_[v->id] : CallArg());
-        else
-          args.push_back(
-              map_tensors<Tensor>(a, [&](const Value& v) { return v ? values_[v.id].as<Tensor>() : Tensor(); }));
-      }
-      std::vector<BasicArg<TensorMeta>> metas = metas_of(from_, node);
-      GradMode grad(node.grad_enabled);
-      functionalizer_.tracer.origin = &node.origin;
-      functionalizer_.known_metas = &metas;
-      functionalizer_.known_for = node.op->functional ? nullptr : node.op;
-      CallResults results = functionalizer_.call(*node.op, std::move(args));
-      functionalizer_.known_metas = nullptr;
-      functionalizer_.tracer.origin = nullptr;
-      for (size_t i = 0; i < node.results.size(); ++i) {
-        if (auto* v = node.results[i].get<Value>(); v && *v) values_[v->id] = results[i];
-        else if (auto* list = node.results[i].get<std::vector<Value>>()) {
-          auto* tensors = results[i].get<std::vector<Tensor>>();
-          expect(tensors && tensors->size() == list->size(), node.op->name(),
-                 " gave another number of tensors than its node has results");
-          for (size_t k = 0; k < list->size(); ++k) values_[(*list)[k].id] = CallArg((*tensors)[k]);
-        }
-      }
-    }
+    functionalizer_.replay(from_, values_);
   }
 
   void emit_output(const Tensor& t, OutputMeaning meaning) {

@@ -37,6 +37,10 @@ class Functionalizer : public Dispatcher {
 
   CallResults run(const Op& op, CallArgs args) override;
 
+  /// Calls the nodes of a normalized graph. `values` are its values by id, handles and numbers; those of the inputs are
+  /// there, those of the nodes are filled in.
+  void replay(const GraphBody& from, std::vector<CallArg>& values);
+
   /// A tensor with a memory of its own.
   Tensor fresh(const Tensor& value, size_t input = no_input, bool may_carry_gradient = true);
   /// A tensor that looks at a memory.
@@ -51,6 +55,7 @@ class Functionalizer : public Dispatcher {
   CallResults view_call(const Op& op, const CallArgs& args);
   CallResults write_call(const Op& op, CallArgs args);
   void write(const Tensor& target, Tensor value);
+  CallResults control(const Op& op, CallArgs args, std::vector<BasicArg<TensorMeta>> metas);
 
   std::unordered_map<const Tensor::Impl*, AliasedTensor> tensors_;
 };

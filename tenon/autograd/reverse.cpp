@@ -1,5 +1,6 @@
 #include "tenon/autograd/reverse.h"
 
+#include "tenon/autograd/control.h"
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/view_writes.h"
@@ -107,6 +108,12 @@ Graph prepare_for_gradients(const GraphBody& from, const std::vector<bool>& diff
     bool flows = false;
     if (node.grad_enabled && !node.op->traits.stops_gradient)
       for_each_input(node, [&](Value v) { flows = flows || preparer.reach[replay.map[v.id]]; });
+    if (flows && is_control(node) && gives_differentiable(from, node)) {
+      auto first = static_cast<NodeId>(replay.graph->nodes.size());
+      prepare_control(node, replay);
+      for (NodeId id = first; id < replay.graph->nodes.size(); ++id) preparer.reach.pass(replay.graph->nodes[id]);
+      continue;
+    }
     if (!flows || has_rule(*node.op) || !gives_differentiable(from, node)) {
       NodeId id = replay.node(node);
       preparer.reach.pass(replay.graph->nodes[id]);
@@ -154,7 +161,10 @@ class Backward {
       tracer_.copy_of = static_cast<NodeId>(i);
       tracer_.origin = &node.origin;
       if (node.op->kind == OpKind::view) through_view(node, grads);
-      else through_rule(node, grads, outs, reach);
+      else if (is_control(node)) {
+        for (OperandGradient& g : through_control(node, grads, tracer_, [&](Value v) { return reach[v]; }))
+          if (reach[g.operand]) accumulate(g.operand, g.gradient);
+      } else through_rule(node, grads, outs, reach);
     }
     std::vector<Value> out;
     for (Value v : inputs) out.push_back(v && grads_[v.id] ? tracer_.value(grads_[v.id]) : Value{});

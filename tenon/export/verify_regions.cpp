@@ -1,6 +1,9 @@
 // Nodes that hold graphs: what they hand in and out against what those graphs take and give.
 #include "tenon/export/verify_regions.h"
 
+#include <optional>
+#include <span>
+
 namespace tenon {
 namespace {
 
@@ -14,17 +17,17 @@ class RegionVerifier {
       case Control::grad_region:
         need(node_.args.size() >= 2 && node_.args[0].is<bool>() && node_.args[1].is<Subgraph>(),
              "expected a truth value and a graph as its first arguments");
-        return region(1);
+        return region(1, 2);
       case Control::autocast_region:
         need(node_.args.size() >= 5 && node_.args[0].is<std::string>() &&
                  (node_.args[1].is<DType>() || node_.args[1].is_none()) && node_.args[2].is<bool>() &&
                  (node_.args[3].is<bool>() || node_.args[3].is_none()) && node_.args[4].is<Subgraph>(),
              "expected a device, a dtype, two truth values and a graph as its first arguments");
-        return region(4);
+        return region(4, 5);
       case Control::choose: return choose();
-      case Control::repeat: return loop(2);
-      case Control::map:
-      case Control::scan: return loop(1);
+      case Control::repeat: return repeat();
+      case Control::map: return map();
+      case Control::scan: return scan();
     }
     unreachable();
   }
@@ -42,10 +45,10 @@ class RegionVerifier {
     return *node_.args[at].get<Subgraph>()->body;
   }
 
-  // The two branches of a choice may differ in sizes, which are symbols outside then; the body of a region is the same
-  // program as what is around it.
+  // The two branches of a choice may differ in sizes, which are symbols outside then, and loops count in symbols; the
+  // body of a region is the same program as what is around it.
   bool same_size(SymInt a, SymInt b) const {
-    bool inlined = node_.op->traits.control != Control::choose;
+    bool inlined = node_.op->traits.control < Control::choose;  // a region
     return a == b || (!inlined && (!a.is_int() || !b.is_int()));
   }
   bool same(const ValueInfo& a, const ValueInfo& b) const {
@@ -60,13 +63,29 @@ class RegionVerifier {
   }
 
   // Operands behind the graph, one for each of its inputs; then results, one for each output.
-  void region(size_t at) const {
+  void region(size_t at, size_t first) const {
     const GraphBody& inside = body(at);
-    size_t operands = node_.args.size() - at - 1;
-    need(operands == inside.inputs.size(), "it gets ", operands, " values, but its graph has ", inside.inputs.size(),
-         " inputs");
-    for (size_t i = 0; i < operands; ++i) takes(node_.args[at + 1 + i], inside, inside.inputs[i]);
+    take(inside, std::span(node_.args).subspan(first));
     gives(inside);
+  }
+
+  /// The operands of a list, one by one.
+  std::vector<Arg> list(size_t at) const {
+    need(at < node_.args.size(), "expected a list of values as argument ", at, ", found ", node_.args.size(),
+         " arguments");
+    const Arg& arg = node_.args[at];
+    if (auto* items = arg.get<Arg::Items>()) return *items;
+    std::vector<Arg> out;
+    if (auto* values = arg.get<std::vector<Value>>()) out.assign(values->begin(), values->end());
+    else if (auto* sizes = arg.get<Sizes>()) out.insert(out.end(), sizes->begin(), sizes->end());
+    else need(false, "expected a list of values as argument ", at, ", got ", to_text(graph_, arg));
+    return out;
+  }
+
+  void take(const GraphBody& inside, std::span<const Arg> operands) const {
+    need(operands.size() == inside.inputs.size(), "it gets ", operands.size(), " values, but its graph has ",
+         inside.inputs.size(), " inputs");
+    for (size_t i = 0; i < operands.size(); ++i) takes(operands[i], inside, inside.inputs[i]);
   }
 
   void takes(const Arg& operand, const GraphBody& inside, const Arg& input) const {
@@ -111,32 +130,136 @@ class RegionVerifier {
       good = info.type == ValueType::boolean || info.type == ValueType::integer || info.type == ValueType::tensor;
     }
     need(good, "expected a condition as its first argument, got ", to_text(graph_, condition));
+    std::vector<Arg> operands;
+    if (node_.args.size() > 3) operands = list(3);
     for (size_t at : {size_t{1}, size_t{2}}) {
-      const GraphBody& inside = body(at);
-      if (node_.args.size() > 3) counted(inside, 3);
-      gives(inside);
+      take(body(at), operands);
+      gives(body(at));
     }
   }
 
-  // Loops hand in parts of their operands: only how many is compared.
-  void loop(size_t graphs) const {
-    for (size_t at = 0; at < graphs; ++at) {
-      const GraphBody& inside = body(at);
-      if (node_.args.size() > graphs) counted(inside, graphs);
+  using Infos = std::vector<ValueInfo>;
+
+  /// What a graph gives: tensors and numbers that it computes.
+  Infos given_by(const GraphBody& inside) const {
+    Infos out;
+    for (const Arg& output : inside.outputs) {
+      auto* v = output.get<Value>();
+      if (v && *v) out.push_back(inside.info(*v));
+      else out.push_back({.name = "a constant", .type = ValueType::integer});
     }
+    return out;
+  }
+  Infos results() const {
+    Infos out;
+    for_each_result(node_, [&](Value v) { out.push_back(graph_.info(v)); });
+    return out;
   }
 
-  // The lists of operands from `first` on together have one for each input.
-  void counted(const GraphBody& inside, size_t first) const {
-    size_t operands = 0;
-    for (size_t i = first; i < node_.args.size(); ++i) {
-      if (auto* list = node_.args[i].get<std::vector<Value>>()) operands += list->size();
-      else if (auto* items = node_.args[i].get<Arg::Items>()) operands += items->size();
-      else if (auto* sizes = node_.args[i].get<Sizes>()) operands += sizes->size();
-      else return;  // spelled in another way
+  /// A tensor among others along a new first dimension.
+  static ValueInfo stacked(ValueInfo info, SymInt rows) {
+    if (info.type != ValueType::tensor) return info;
+    Sizes sizes = {rows};
+    for (SymInt s : info.meta.sizes) sizes.push_back(s);
+    info.meta.sizes = sizes;
+    return info;
+  }
+
+  void compare(std::string_view what, size_t i, const ValueInfo& said, const ValueInfo& is) const {
+    if (!same(said, is)) need(false, what, " ", i, " is ", described(said), " where ", described(is), " is expected");
+  }
+
+  // The rows of the tensors that a loop goes over.
+  SymInt rows(std::span<const Arg> operands, Infos& row_infos) const {
+    std::optional<SymInt> count;
+    for (const Arg& operand : operands) {
+      const Value* v = operand.get<Value>();
+      need(v && *v && graph_.info(*v).type == ValueType::tensor && graph_.info(*v).meta.rank() > 0,
+           "expected tensors with rows to go over, got ", to_text(graph_, operand));
+      ValueInfo info = graph_.info(*v);
+      if (!count) count = info.meta.sizes[0];
+      need(same_size(*count, info.meta.sizes[0]), "it goes over ", quoted(info.name), " of ", info.meta.sizes[0],
+           " rows and another tensor of ", *count);
+      info.meta.sizes.erase(0);
+      row_infos.push_back(std::move(info));
     }
-    need(operands == inside.inputs.size(), "it gets ", operands, " values, but its graph has ", inside.inputs.size(),
+    need(count.has_value(), "expected tensors with rows to go over, got none");
+    return *count;
+  }
+
+  // What a body gets beside rows.
+  void take(const GraphBody& inside, const Infos& rows, size_t first, std::span<const Arg> rest, size_t rest_at) const {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const Value* v = inside.inputs[first + i].get<Value>();
+      if (v && *v) compare("input", first + i, inside.info(*v), rows[i]);
+    }
+    for (size_t i = 0; i < rest.size(); ++i) takes(rest[i], inside, inside.inputs[rest_at + i]);
+  }
+  void count_inputs(const GraphBody& inside, size_t count) const {
+    need(inside.inputs.size() == count, "it gets ", count, " values, but its graph has ", inside.inputs.size(),
          " inputs");
+  }
+  void count_outputs(const GraphBody& inside, size_t least, bool more) const {
+    size_t count = inside.outputs.size();
+    need(count == least || (more && count > least), "its graph gives ", count, " values where ", least,
+         more ? " or more" : "", " are expected");
+  }
+  void count_results(const Infos& said, size_t count) const {
+    need(said.size() == count, "it is described as giving ", said.size(), " values, but it gives ", count);
+  }
+
+  void map() const {
+    const GraphBody& inside = body(0);
+    std::vector<Arg> mapped = list(1), captured = list(2);
+    count_inputs(inside, mapped.size() + captured.size());
+    Infos row_infos, made = given_by(inside), said = results();
+    SymInt count = rows(mapped, row_infos);
+    take(inside, row_infos, 0, captured, mapped.size());
+    count_results(said, made.size());
+    for (size_t i = 0; i < said.size(); ++i) compare("result", i, said[i], stacked(made[i], count));
+  }
+
+  void scan() const {
+    const GraphBody& inside = body(0);
+    std::vector<Arg> carried = list(1), scanned = list(2), captured = list(3);
+    count_inputs(inside, carried.size() + scanned.size() + captured.size());
+    count_outputs(inside, carried.size(), true);
+    Infos row_infos, made = given_by(inside), said = results();
+    SymInt count = rows(scanned, row_infos);
+    for (size_t i = 0; i < carried.size(); ++i) takes(carried[i], inside, inside.inputs[i]);
+    take(inside, row_infos, carried.size(), captured, carried.size() + scanned.size());
+    carries_on(inside, carried.size());
+    count_results(said, made.size());
+    for (size_t i = 0; i < said.size(); ++i)
+      compare("result", i, said[i], i < carried.size() ? made[i] : stacked(made[i], count));
+  }
+
+  void repeat() const {
+    const GraphBody &condition = body(0), &inside = body(1);
+    std::vector<Arg> operands = list(2), captured = list(3);
+    size_t carried = operands.size();
+    operands.insert(operands.end(), captured.begin(), captured.end());
+    take(condition, operands);
+    take(inside, operands);
+    count_outputs(condition, 1, false);
+    ValueInfo holds = given_by(condition)[0];
+    need(holds.type == ValueType::boolean || holds.type == ValueType::integer ||
+             (holds.type == ValueType::tensor && count(holds.meta.sizes) == SymInt(1)),
+         "expected its first graph to give a condition, got ", described(holds));
+    count_outputs(inside, carried, false);
+    carries_on(inside, carried);
+    Infos made = given_by(inside), said = results();
+    count_results(said, carried);
+    for (size_t i = 0; i < carried; ++i) compare("result", i, said[i], made[i]);
+  }
+
+  // What is carried goes into the next round as what it came in as.
+  void carries_on(const GraphBody& inside, size_t carried) const {
+    Infos made = given_by(inside);
+    for (size_t i = 0; i < carried; ++i) {
+      const Value* v = inside.inputs[i].get<Value>();
+      if (v && *v) compare("output", i, made[i], inside.info(*v));
+    }
   }
 
   const Node& node_;

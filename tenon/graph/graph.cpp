@@ -138,6 +138,14 @@ void for_each_symbol(const Arg& arg, F&& f) {
     for (SymInt e : *sizes) each(e);
   else if (auto* items = arg.get<Arg::Items>())
     for (const Arg& item : *items) for_each_symbol(item, f);
+  else if (auto* within = arg.get<Subgraph>()) {
+    for (const ValueInfo& info : within->body->values) {
+      for (SymInt e : info.meta.sizes) each(e);
+      each(info.expr);
+    }
+    for (const Node& node : within->body->nodes)
+      for (const Arg& inner : node.args) for_each_symbol(inner, f);
+  }
 }
 
 /// Symbols that stand for what a node finds in its data (item, nonzero), each with the node that tells its value: one

@@ -1,7 +1,11 @@
 #include "tenon/interp/run_graph.h"
 
+#include <algorithm>
+
 #include "tenon/interp/bind_symbols.h"
 #include "tenon/interp/eager.h"
+#include "tenon/ops/joining.h"
+#include "tenon/ops/views.h"
 #include "tenon/tensor/ones.h"
 
 namespace tenon::interp {
@@ -22,7 +26,8 @@ SymInt evaluated_int(SymInt e, const sym::Bindings& symbols) {
 
 class Run {
  public:
-  Run(const GraphBody& graph, std::span<const CallArg> inputs, const GraphRun& options)
+  Run(const GraphBody& graph, std::span<const CallArg> inputs, const GraphRun& options,
+      const sym::Bindings* around = nullptr)
       : graph_(graph), options_(options), values_(graph.values.size()), last_use_(graph.values.size(), 0) {
     std::vector<std::string> names;
     for (size_t i = 0; i < graph.inputs.size(); ++i) {
@@ -31,6 +36,12 @@ class Run {
       if (v) values_[v->id] = inputs[i];
     }
     symbols_ = bind_symbols(graph, inputs, names);
+    if (around)
+      for (const auto& [symbol, value] : around->values())
+        if (!symbols_.find(symbol)) {
+          if (value.is_int()) symbols_.set(symbol, value.as_int());
+          else symbols_.set_real(symbol, value.real_value());
+        }
     for (size_t i = 0; i < graph.nodes.size(); ++i)
       for_each_input(graph.nodes[i], [&](Value v) { last_use_[v.id] = i + 1; });
     for (const Arg& output : graph.outputs)
@@ -92,7 +103,7 @@ class Run {
     for (const Arg& arg : node.args) args.push_back(argument(arg));
     if (options_.functional && node.op->kind == OpKind::view && !node.op->functional) lay_out(node, args);
     GradMode grad(node.grad_enabled);
-    CallResults results = dispatch(*node.op, std::move(args));
+    CallResults results = is_control(node) ? control(node, args) : dispatch(*node.op, std::move(args));
     expect(results.size() >= node.results.size(), node.op->name(), " gave ", results.size(),
            " results where its node has ", node.results.size());
     for (size_t i = 0; i < node.results.size(); ++i) {
@@ -104,6 +115,84 @@ class Run {
         for (size_t k = 0; k < list->size(); ++k) take((*list)[k], CallArg((*tensors)[k]));
       }
     }
+  }
+
+  static bool is_control(const Node& node) {
+    return std::any_of(node.args.begin(), node.args.end(), [](const Arg& arg) { return arg.is<Subgraph>(); });
+  }
+
+  std::vector<CallArg> within(const CallArg& graph, const std::vector<CallArg>& inputs) const {
+    return Run(*graph.as<Subgraph>().body, inputs, options_, &symbols_)();
+  }
+  static bool holds(const CallArg& condition) {
+    if (auto* t = condition.get<Tensor>()) return scalar_value(*t) != 0;
+    if (auto* b = condition.get<bool>()) return *b;
+    return condition.as<SymInt>().as_int() != 0;
+  }
+  static std::vector<CallArg> list(const CallArg& arg) {
+    auto& tensors = arg.as<std::vector<Tensor>>();
+    return {tensors.begin(), tensors.end()};
+  }
+  static std::vector<CallArg> joined(std::vector<CallArg> a, const std::vector<CallArg>& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+  }
+
+  CallResults control(const Node& node, const CallArgs& args) {
+    switch (node.op->traits.control) {
+      case Control::choose: return within(args[holds(args[0]) ? 1 : 2], list(args[3]));
+      case Control::repeat: {
+        std::vector<CallArg> carried = list(args[2]), captured = list(args[3]);
+        while (holds(within(args[0], joined(carried, captured)).at(0)))
+          carried = within(args[1], joined(carried, captured));
+        return carried;
+      }
+      case Control::map: return rows(node, args[0], {}, list(args[1]), list(args[2]));
+      case Control::scan: return rows(node, args[0], list(args[1]), list(args[2]), list(args[3]));
+      case Control::none:
+      case Control::grad_region:
+      case Control::autocast_region: break;
+    }
+    std::vector<CallArg> carried = list(args[2]), captured = list(args[3]);  // what is carried, round by round
+    std::vector<std::vector<Tensor>> rounds(carried.size());
+    while (holds(within(args[0], joined(carried, captured)).at(0))) {
+      carried = within(args[1], joined(carried, captured));
+      for (size_t i = 0; i < carried.size(); ++i) rounds[i].push_back(carried[i].as<Tensor>());
+    }
+    CallResults out;
+    for (size_t i = 0; i < carried.size(); ++i) out.emplace_back(stacked(rounds[i], carried[i].as<Tensor>().meta()));
+    return out;
+  }
+
+  CallResults rows(const Node& node, const CallArg& graph, std::vector<CallArg> carried,
+                   const std::vector<CallArg>& scanned, const std::vector<CallArg>& captured) {
+    size_t results = 0, kept = carried.size();
+    for_each_result(node, [&](Value) { ++results; });
+    std::vector<std::vector<Tensor>> made(results - kept);
+    int64_t count = scanned.at(0).as<Tensor>().size(0).as_int();
+    for (int64_t i = 0; i < count; ++i) {
+      std::vector<CallArg> inputs = carried;
+      for (const CallArg& x : scanned) inputs.emplace_back(Tensor(select(x.as<Tensor>(), 0, i)));
+      std::vector<CallArg> outputs = within(graph, joined(inputs, captured));
+      for (size_t k = kept; k < results; ++k) made[k - kept].push_back(outputs.at(k).as<Tensor>());
+      carried.assign(outputs.begin(), outputs.begin() + static_cast<ptrdiff_t>(kept));
+    }
+    CallResults out = carried;
+    size_t k = 0;
+    for_each_result(node, [&](Value v) {
+      if (k++ < kept) return;
+      TensorMeta row = promised(v);
+      row.sizes.erase(0);
+      out.emplace_back(stacked(made[k - 1 - kept], row));
+    });
+    return out;
+  }
+
+  static Tensor stacked(const std::vector<Tensor>& rows, const TensorMeta& like) {
+    if (!rows.empty()) return stack(rows, 0);
+    Sizes sizes = {0};
+    for (SymInt s : like.sizes) sizes.push_back(s);
+    return Tensor::empty(like.dtype, sizes);
   }
 
   void take(Value v, CallArg result) {

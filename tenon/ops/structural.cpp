@@ -6,7 +6,8 @@
 
 namespace tenon {
 
-Handle grad_region, assert_async;
+Handle grad_region, assert_async, called_region, hinted_region, strict_region, associative_scan, map_rows, scan_rows,
+    repeat_stacked;
 
 namespace {
 
@@ -72,8 +73,20 @@ void register_structural(Registry& ops) {
           "args) -> Any");
   control(Control::choose, "higher_order::cond(Any pred, Any true_graph, Any false_graph, Any operands) -> Any");
   control(Control::repeat, "higher_order::while_loop(Any cond, Any body, Any carried, Any captured) -> Any");
-  control(Control::map, "higher_order::map_impl(Any graph, Any mapped, Any captured) -> Any");
-  control(Control::scan, "higher_order::scan(Any graph, Any carried, Any scanned, Any captured) -> Any");
+  auto handled = [&](Handle& handle, Control what, const char* schema) {
+    ops.add(handle, {.schema = schema, .kind = OpKind::structural, .traits = {.control = what}});
+  };
+  handled(map_rows, Control::map, "higher_order::map_impl(Any graph, Any mapped, Any captured) -> Any");
+  handled(scan_rows, Control::scan, "higher_order::scan(Any graph, Any carried, Any scanned, Any captured) -> Any");
+  // Normalized to the ones above, or to nothing.
+  handled(called_region, Control::none, "higher_order::invoke_subgraph(Any graph, str? name, Any args) -> Any");
+  handled(hinted_region, Control::none,
+          "higher_order::hints_wrapper(Any graph, Any args, Any kwargs, Any hints) -> Any");
+  handled(strict_region, Control::none, "higher_order::strict_mode(Any graph, Any args) -> Any");
+  handled(associative_scan, Control::none,
+          "higher_order::associative_scan(Any graph, Any scanned, Any captured) -> Any");
+  handled(repeat_stacked, Control::none,
+          "higher_order::while_loop_stack_output(Any cond, Any body, Any carried, Any captured) -> Any");
 
   // Assertions are checked when the program runs.
   auto assertion = [&](AssertRule demands, const char* schema) {

@@ -30,8 +30,14 @@ Graph decompose(const GraphBody& from) {
   ShapesScope shapes(&from.shapes);
   replay.inputs();
   for (const Node& node : from.nodes) {
-    if (stands_for_others(*node.op)) retrace(node, replay, expander.tracer, expander);
-    else replay.node(node);
+    if (stands_for_others(*node.op)) {
+      retrace(node, replay, expander.tracer, expander);
+      continue;
+    }
+    NodeId id = replay.node(node);
+    for (Arg& arg : replay.graph->nodes[id].args)
+      if (auto* within = arg.get<Subgraph>())
+        arg = Subgraph{within->name, std::shared_ptr<const GraphBody>(decompose(*within->body).release())};
   }
   replay.outputs();
   Graph out = remove_dead_code(std::move(replay.graph));

@@ -1,8 +1,14 @@
 #include "tenon/passes/normalize.h"
 
+#include <optional>
 #include <set>
 
+#include "tenon/ops/joining.h"
+#include "tenon/ops/structural.h"
+#include "tenon/ops/views.h"
 #include "tenon/passes/autocast.h"
+#include "tenon/rules/symbolic_shapes.h"
+#include "tenon/trace/trace.h"
 
 namespace tenon {
 namespace {
@@ -65,16 +71,17 @@ class Normalizer {
   void nodes(const GraphBody& from, Map& map, bool grad, bool autocast) {
     for (const Node& node : from.nodes) {
       switch (node.op->traits.control) {
-        case Control::none: break;
-        case Control::grad_region:
-          inlined(node, from, map, *node.args.at(0).get<bool>() /* nested regions set it anew */, autocast, 1);
+        case Control::none:
+          if (!other_region(node, from, map, grad, autocast)) break;
           continue;
-        case Control::autocast_region: inlined(node, from, map, grad, autocast_within(node, autocast), 4); continue;
-        case Control::choose:
-        case Control::repeat:
-        case Control::map:
-        case Control::scan:
-          fail(node.op->target, " is not supported yet: a program with control flow can be shown and converted only");
+        case Control::grad_region:
+          inlined(node, from, map, *node.args.at(0).get<bool>() /* nested regions set it anew */, autocast, 1, 2);
+          continue;
+        case Control::autocast_region: inlined(node, from, map, grad, autocast_within(node, autocast), 4, 5); continue;
+        case Control::choose: control(node, from, map, grad, autocast, {1, 2}, {3}); continue;
+        case Control::repeat: control(node, from, map, grad, autocast, {0, 1}, {2, 3}); continue;
+        case Control::map: control(node, from, map, grad, autocast, {0}, {1, 2}); continue;
+        case Control::scan: control(node, from, map, grad, autocast, {0}, {1, 2, 3}); continue;
       }
       bool on_sizes = node.op->kind == OpKind::symbolic || node.op->traits.measures != Measure::none;
       if (on_sizes || node.op->traits.asserts) {
@@ -89,6 +96,17 @@ class Normalizer {
       if (autocast) convert_for_autocast(replay_.graph.body(), copy);
       add_node(replay_.graph.body(), std::move(copy));
     }
+  }
+
+  // What stands for another form, or for nothing. False: it is none of these.
+  bool other_region(const Node& node, const GraphBody& from, Map& map, bool grad, bool autocast) {
+    const Op* op = node.op;
+    if (op == &called_region.op()) inlined(node, from, map, grad, autocast, 0, 2);
+    else if (op == &hinted_region.op() || op == &strict_region.op()) inlined(node, from, map, grad, autocast, 0, 1);
+    else if (op == &repeat_stacked.op()) control(node, from, map, grad, autocast, {0, 1}, {2, 3});
+    else if (op == &associative_scan.op()) scan_of(node, map, grad, autocast);
+    else return false;
+    return true;
   }
 
   void assertion(const Node& node, const GraphBody& from, Map& map) {
@@ -107,21 +125,41 @@ class Normalizer {
       });
   }
 
-  // The body of a region in place of its call; `first` is the position of its graph, operands follow.
-  void inlined(const Node& node, const GraphBody& from, Map& map, bool grad, bool autocast, size_t first) {
-    const Subgraph* sub = node.args.at(first).get<Subgraph>();
-    require(sub != nullptr, node.op->target, ": expected a graph as argument ", first);
-    const GraphBody& body = *sub->body;
+  static const GraphBody& body_of(const Node& node, size_t at) {
+    const Subgraph* sub = at < node.args.size() ? node.args[at].get<Subgraph>() : nullptr;
+    require(sub && sub->body, node.op->target, ": expected a graph as argument ", at);
+    return *sub->body;
+  }
+
+  // The operands from an argument on: a list, or one by one.
+  static std::vector<Arg> operands_of(const Node& node, size_t first, bool listed) {
+    require(!listed || first < node.args.size(), node.op->target, ": expected a list of values as argument ", first);
+    if (!listed) return {node.args.begin() + static_cast<ptrdiff_t>(first), node.args.end()};
+    const Arg& arg = node.args[first];
+    if (auto* items = arg.get<Arg::Items>()) return *items;
+    if (auto* values = arg.get<std::vector<Value>>()) return {values->begin(), values->end()};
+    auto* sizes = arg.get<Sizes>();
+    require(sizes, node.op->target, ": expected a list of values as argument ", first);
+    std::vector<Arg> out;
+    for (SymInt e : *sizes) out.emplace_back(e);
+    return out;
+  }
+
+  // The body of a region in place of its call, given the positions of its graph and of its operands.
+  void inlined(const Node& node, const GraphBody& from, Map& map, bool grad, bool autocast, size_t at, size_t first) {
+    const GraphBody& body = body_of(node, at);
     Map inside(body.values.size());
-    size_t operands = node.args.size() - first - 1;
-    require(operands == body.inputs.size(), node.op->target, ": ", operands, " operands for a graph of ",
+    std::vector<Arg> operands =
+        operands_of(node, first, node.op == &hinted_region.op() || node.op == &strict_region.op());
+    require(operands.size() == body.inputs.size(), node.op->target, ": ", operands.size(), " operands for a graph of ",
             body.inputs.size(), " inputs");
-    for (size_t i = 0; i < operands; ++i) {
+    for (size_t i = 0; i < operands.size(); ++i) {
       const Value* placeholder = body.inputs[i].get<Value>();
       if (!placeholder) continue;
-      const Value* operand = node.args[first + 1 + i].get<Value>();
+      const Value* operand = operands[i].get<Value>();
       if (operand && *operand && from.values[operand->id].type == ValueType::tensor)
         inside[placeholder->id] = map[operand->id];
+      else same_number(node, operands[i], from, body.info(*placeholder));
     }
     nodes(body, inside, grad, autocast);
     std::vector<Value> given;
@@ -131,6 +169,111 @@ class Normalizer {
     for_each_result(node, [&](Value v) {
       require(next < given.size(), node.op->target, ": more results than its graph has outputs");
       map[v.id] = given[next++];
+    });
+  }
+
+  // A number within a body goes by the expression that it is outside.
+  static void same_number(const Node& node, const Arg& operand, const GraphBody& from, const ValueInfo& inside) {
+    const Value* v = operand.get<Value>();
+    auto* e = operand.get<SymInt>();
+    std::optional<SymInt> outside = v && *v ? std::optional(from.info(*v).expr) : e ? std::optional(*e) : std::nullopt;
+    require(outside && *outside == inside.expr, node.op->target, ": the number ", quoted(inside.name),
+            " of its graph is ", inside.expr, ", but it gets ", to_text(from, operand),
+            ", which is not supported yet; the program can be shown and converted");
+  }
+
+  // Control flow stays a node: its graphs are normalized, and take tensors alone. `graphs` and `lists` are the
+  // positions of its graphs and of the lists of their operands.
+  void control(const Node& node, const GraphBody& from, Map& map, bool grad, bool autocast,
+               std::initializer_list<size_t> graphs, std::initializer_list<size_t> lists) {
+    Node copy;
+    copy.op = node.op;
+    copy.origin = node.origin;
+    copy.grad_enabled = grad && node.grad_enabled;
+    copy.args.resize(*(lists.end() - 1) + 1);
+    if (*graphs.begin() == 1) copy.args[0] = translated(node.args.at(0), from, map);  // the condition
+    std::vector<Arg> all;
+    bool carries = *(lists.end() - 1) == 3 && *graphs.begin() == 0;
+    for (size_t at : lists) {
+      std::vector<Arg> operands;
+      if (at < node.args.size()) operands = operands_of(node, at, true);
+      std::vector<Value> tensors;
+      for (const Arg& operand : operands) {
+        const Value* v = operand.get<Value>();
+        if (v && *v && from.info(*v).type == ValueType::tensor) tensors.push_back(map[v->id]);
+        else
+          require(!carries || at != *lists.begin(), node.op->target,
+                  ": a number that is carried from round to round is not supported yet; carry a tensor instead");
+      }
+      copy.args[at] = std::move(tensors);
+      all.insert(all.end(), operands.begin(), operands.end());
+    }
+    for (size_t at : graphs) {
+      const GraphBody& body = body_of(node, at);
+      require(all.size() == body.inputs.size(), node.op->target, ": ", all.size(), " operands for a graph of ",
+              body.inputs.size(), " inputs");
+      for (size_t i = 0; i < all.size(); ++i)
+        if (const Value* v = body.inputs[i].get<Value>(); v && body.info(*v).type != ValueType::tensor)
+          same_number(node, all[i], from, body.info(*v));
+      copy.args[at] = Subgraph{node.args[at].get<Subgraph>()->name, Normalizer(body).body(body, grad, autocast)};
+    }
+    copy.results = node.results;
+    for_each_result(node, [&](Value v) {
+      require(from.info(v).type == ValueType::tensor, node.op->target, ": its result ", quoted(from.info(v).name),
+              " is a number, which is not supported yet; give a tensor instead");
+    });
+    results(copy, from, map);
+    add_node(replay_.graph.body(), std::move(copy));
+  }
+
+  // A graph within: its inputs that are tensors, its nodes, its outputs.
+  std::shared_ptr<const GraphBody> body(const GraphBody& from, bool grad, bool autocast) {
+    for (const Arg& input : from.inputs) {
+      const Value* v = input.get<Value>();
+      if (!v || from.info(*v).type != ValueType::tensor) continue;
+      replay_.map[v->id] = add_value(replay_.graph.body(), from.info(*v));
+      replay_.graph->inputs.emplace_back(replay_.map[v->id]);
+    }
+    nodes(from, replay_.map, grad, autocast);
+    for (const Arg& output : from.outputs) replay_.graph->outputs.push_back(translated(output, from, replay_.map));
+    return replay_.graph.release();
+  }
+
+  // Its first row is what a scan over the others begins with; what is carried is also what each step gives.
+  void scan_of(const Node& node, Map& map, bool grad, bool autocast) {
+    std::vector<Arg> scanned = operands_of(node, 1, true), captured = operands_of(node, 2, true);
+    const GraphBody& combine = body_of(node, 0);
+    require(combine.inputs.size() == 2 * scanned.size() + captured.size() && combine.outputs.size() == scanned.size(),
+            node.op->target, ": operands that do not belong to its graph");
+    auto step = std::const_pointer_cast<GraphBody>(Normalizer(combine).body(combine, grad, autocast));
+    for (size_t i = 0; i < scanned.size(); ++i) step->outputs.push_back(step->outputs[i]);
+    GraphBody& graph = replay_.graph.body();
+    Tracer tracer(graph);
+    GradMode mode(grad && node.grad_enabled);
+    DispatchScope scope(&tracer);
+    ShapesScope shapes(&graph.shapes);
+    tracer.origin = &node.origin;
+    std::vector<Tensor> first, rows, others, begin;
+    for (const Arg& arg : scanned) {
+      Tensor x = tracer.tensor(map[arg.as<Value>().id]);
+      rows.push_back(x);
+      begin.push_back(select(x, 0, 0));
+      first.push_back(slice(x, 0, 0, 1));
+      others.push_back(slice(x, 0, 1, CallArg()));
+    }
+    std::vector<Tensor> with;
+    for (const Arg& arg : captured) with.push_back(tracer.tensor(map[arg.as<Value>().id]));
+    std::vector<BasicArg<TensorMeta>> metas;
+    for (const Tensor& t : begin) metas.emplace_back(make_meta(t.dtype(), t.sizes(), t.meta().device));
+    for (const Tensor& t : others) metas.emplace_back(make_meta(t.dtype(), t.sizes(), t.meta().device));
+    tracer.known_metas = &metas;
+    CallResults made =
+        tracer.call(scan_rows.op(), {Subgraph{node.args[0].get<Subgraph>()->name, step}, begin, others, with});
+    size_t next = 0;
+    for_each_result(node, [&](Value v) {
+      Tensor rest = made[scanned.size() + next].as<Tensor>();
+      map[v.id] = tracer.value(cat(std::vector<Tensor>{first[next], rest}, 0));
+      ++next;
     });
   }
 

@@ -32,8 +32,14 @@ Graph to_torch(const GraphBody& from) {
   ShapesScope shapes(&from.shapes);
   replay.inputs();
   for (const Node& node : from.nodes) {
-    if (is_respelled(*node.op)) retrace(node, replay, spelling.tracer, spelling);
-    else replay.node(node);
+    if (is_respelled(*node.op)) {
+      retrace(node, replay, spelling.tracer, spelling);
+      continue;
+    }
+    NodeId id = replay.node(node);
+    for (Arg& arg : replay.graph->nodes[id].args)
+      if (auto* within = arg.get<Subgraph>())
+        arg = Subgraph{within->name, std::shared_ptr<const GraphBody>(to_torch(*within->body).release())};
   }
   replay.outputs();
   return remove_dead_code(std::move(replay.graph));
