@@ -131,16 +131,18 @@ class Through {
     Graph gradient = gradient_graph(body(0), wanted, arriving(node_.results.size()));
     Values to_rows = chosen(mapped, mapped_wanted), to_sums = chosen(captured, captured_wanted);
 
-    Builder inside(gradient->shapes);
-    Tensors sums = inside.inputs("sum", metas_of(to_sums)), rows = inside.inputs("row", rows_of(tensors(mapped)));
-    Tensors arrived = inside.inputs("grad", rows_of(present(0, grads_.size())));
-    Tensors kept = inside.inputs("captured", metas_of(captured));
-    Tensors made = inside.append(gradient.body(), joined(rows, kept, arrived));
-    Tensors give;
-    for (size_t i = 0; i < to_sums.size(); ++i) give.push_back(sums[i] + made[to_rows.size() + i]);
-    give.insert(give.end(), made.begin(), made.begin() + static_cast<ptrdiff_t>(to_rows.size()));
-    inside.give(give);
-    Subgraph graph = inside.finish(name(0));
+    Subgraph graph = [&] {
+      Builder inside(gradient->shapes);
+      Tensors sums = inside.inputs("sum", metas_of(to_sums)), rows = inside.inputs("row", rows_of(tensors(mapped)));
+      Tensors arrived = inside.inputs("grad", rows_of(present(0, grads_.size())));
+      Tensors kept = inside.inputs("captured", metas_of(captured));
+      Tensors made = inside.append(gradient.body(), joined(rows, kept, arrived));
+      Tensors give;
+      for (size_t i = 0; i < to_sums.size(); ++i) give.push_back(sums[i] + made[to_rows.size() + i]);
+      give.insert(give.end(), made.begin(), made.begin() + static_cast<ptrdiff_t>(to_rows.size()));
+      inside.give(give);
+      return inside.finish(name(0));
+    }();
 
     Tensors over = joined(tensors(mapped), present(0, grads_.size()));
     std::vector<BasicArg<TensorMeta>> metas;
@@ -200,25 +202,28 @@ class Through {
     arrives.resize(body.outputs.size(), false);
     Graph gradient = gradient_graph(body, wanted, arrives);
 
-    Builder inside(gradient->shapes);
-    Tensors carry = inside.inputs("grad_carried", metas_of(through)), sums = inside.inputs("sum", metas_of(to_sums));
-    Tensors states = inside.inputs("carried", rows_of(before)), rows = inside.inputs("row", rows_of(tensors(scanned)));
-    Tensors given = inside.inputs("grad", rows_of(arrived)), kept = inside.inputs("captured", metas_of(captured));
-    Tensors cotangents = carry;
-    if (stacks)
-      for (size_t i = 0, k = 0, g = 0; i < carried.size(); ++i) {
-        if (carries[i] && from_result[i]) cotangents[k] = carry[k] + given[g];
-        k += carries[i];
-        g += from_result[i];
-      }
-    Tensors made =
-        inside.append(gradient.body(), joined(joined(states, rows, kept), cotangents, stacks ? Tensors() : given));
-    auto at = [&](size_t i) { return made.begin() + static_cast<ptrdiff_t>(i); };
-    Tensors give(at(0), at(through.size()));
-    for (size_t i = 0; i < to_sums.size(); ++i) give.push_back(sums[i] + made[through.size() + to_rows.size() + i]);
-    give.insert(give.end(), at(through.size()), at(through.size() + to_rows.size()));
-    inside.give(give);
-    Subgraph graph = inside.finish(name);
+    Subgraph graph = [&] {
+      Builder inside(gradient->shapes);
+      Tensors carry = inside.inputs("grad_carried", metas_of(through)), sums = inside.inputs("sum", metas_of(to_sums));
+      Tensors states = inside.inputs("carried", rows_of(before)),
+              rows = inside.inputs("row", rows_of(tensors(scanned)));
+      Tensors given = inside.inputs("grad", rows_of(arrived)), kept = inside.inputs("captured", metas_of(captured));
+      Tensors cotangents = carry;
+      if (stacks)
+        for (size_t i = 0, k = 0, g = 0; i < carried.size(); ++i) {
+          if (carries[i] && from_result[i]) cotangents[k] = carry[k] + given[g];
+          k += carries[i];
+          g += from_result[i];
+        }
+      Tensors made =
+          inside.append(gradient.body(), joined(joined(states, rows, kept), cotangents, stacks ? Tensors() : given));
+      auto at = [&](size_t i) { return made.begin() + static_cast<ptrdiff_t>(i); };
+      Tensors give(at(0), at(through.size()));
+      for (size_t i = 0; i < to_sums.size(); ++i) give.push_back(sums[i] + made[through.size() + to_rows.size() + i]);
+      give.insert(give.end(), at(through.size()), at(through.size() + to_rows.size()));
+      inside.give(give);
+      return inside.finish(name);
+    }();
 
     Tensors begin, over;
     for (size_t i = 0; i < carried.size(); ++i)

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <optional>
+#include <unordered_set>
 
 #include "tenon/sym/evaluate.h"
 #include "tenon/sym/print.h"
@@ -65,8 +66,11 @@ class Speller {
       for (const Arg& item : *items) out.push_back(spell(item));
       return out;
     }
-    if (auto* subgraph = arg.get<Subgraph>())
-      return Subgraph{subgraph->name, std::shared_ptr<const GraphBody>(spell_sizes(*subgraph->body, ops_).release())};
+    if (auto* subgraph = arg.get<Subgraph>()) {
+      std::string name = subgraph->name;  // PyTorch keeps graphs by name
+      for (int i = 1; !graph_names_.insert(name).second; ++i) name = text(subgraph->name, "_", i);
+      return Subgraph{name, std::shared_ptr<const GraphBody>(spell_sizes(*subgraph->body, ops_).release())};
+    }
     return replay_.moved(arg);
   }
 
@@ -180,6 +184,7 @@ class Speller {
   const GraphBody& from_;
   const OpTable& ops_;
   Replay replay_;
+  std::unordered_set<std::string> graph_names_;
   std::unordered_map<SymInt, Value> values_;
   std::unordered_map<SymInt, Place> places_;
   std::vector<sym::Replacement> stands_for_;  // while a symbol is solved for: the size it is solved from

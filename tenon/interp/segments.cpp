@@ -19,6 +19,15 @@ class Cut {
       : program_(program), owner_(program.buffers.size(), nowhere), lives_(program.buffers.size()) {}
 
   Segments run() {
+    auto mention = [&](const Sizes& list) {
+      for (SymInt e : list)
+        for (SymInt symbol : sym::symbols_of(e)) sizes_.insert(symbol.name());
+    };
+    for (const loop::Buffer& b : program_.buffers) {
+      mention(b.sizes);
+      mention(b.strides);
+    }
+    for (const loop::Input& input : program_.inputs) mention({input.number});
     places_.push_back({nowhere, 0, 0, 0, &out_.main});
     out_.main.segments.push_back(segment(program_.on_state, nullptr));
     add(out_.main, program_.steps, program_.nodes.data());
@@ -88,7 +97,8 @@ class Cut {
         if (!control) continue;
         if (control->kind == loop::Control::Kind::counted) out_.changing.insert(control->symbol.name());
         if (control->kind == loop::Control::Kind::choose)
-          for (SymInt symbol : sym::symbols_of(control->value)) out_.changing.insert(symbol.name());
+          for (SymInt symbol : sym::symbols_of(control->value))
+            if (!sizes_.contains(symbol.name())) out_.changing.insert(symbol.name());
         for (size_t k = 0; k < control->bodies.size(); ++k) {
           const loop::Body& body = control->bodies[k];
           for (const loop::Step& step : body.steps)
@@ -222,6 +232,7 @@ class Cut {
 
   const loop::Program& program_;
   Segments out_;
+  Symbols sizes_;  // symbols that sizes of buffers speak of
   std::vector<Place> places_;
   std::vector<size_t> owner_;  // of each buffer, views too: an index of places_
   std::vector<Life> lives_;    // of each root

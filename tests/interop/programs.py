@@ -78,4 +78,5 @@ import programs_models  # noqa: E402, F401
 import programs_views  # noqa: E402, F401
 import programs_state  # noqa: E402, F401
 import programs_library  # noqa: E402, F401
+import programs_control  # noqa: E402, F401
 import programs_older  # noqa: E402, F401
