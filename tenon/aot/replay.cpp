@@ -33,6 +33,7 @@ Pure purified(const GraphBody& body) {
   Pure out;
   GraphBody& graph = out.graph.body();
   graph.shapes = body.shapes;
+  graph.single_tensor_return = body.single_tensor_return;
   Functionalizer inside(graph);
   std::vector<CallArg> values(body.values.size());
   std::vector<Tensor> came;

@@ -94,6 +94,7 @@ Graph gradient_graph(const GraphBody& body, const std::vector<bool>& wanted, con
   DispatchScope scope(&tracer);
   ShapesScope shapes(&graph.shapes);
   graph.outputs.clear();
+  graph.single_tensor_return = false;
   for (size_t i = 0; i < inputs.size(); ++i) {
     Tensor g = gradients[i] ? tracer.tensor(gradients[i]) : zeros(graph.info(inputs[i]).meta);
     if (gradients[i] && graph.info(gradients[i]).producer == no_id) g = clone(g);  // a graph gives none of its inputs
@@ -133,7 +134,7 @@ class Through {
 
     Subgraph graph = [&] {
       Builder inside(gradient->shapes);
-      Tensors sums = inside.inputs("sum", metas_of(to_sums)), rows = inside.inputs("row", rows_of(tensors(mapped)));
+      Tensors sums = inside.inputs("accumulated", metas_of(to_sums)), rows = inside.inputs("row", rows_of(tensors(mapped)));
       Tensors arrived = inside.inputs("grad", rows_of(present(0, grads_.size())));
       Tensors kept = inside.inputs("captured", metas_of(captured));
       Tensors made = inside.append(gradient.body(), joined(rows, kept, arrived));
@@ -204,7 +205,7 @@ class Through {
 
     Subgraph graph = [&] {
       Builder inside(gradient->shapes);
-      Tensors carry = inside.inputs("grad_carried", metas_of(through)), sums = inside.inputs("sum", metas_of(to_sums));
+      Tensors carry = inside.inputs("grad_carried", metas_of(through)), sums = inside.inputs("accumulated", metas_of(to_sums));
       Tensors states = inside.inputs("carried", rows_of(before)),
               rows = inside.inputs("row", rows_of(tensors(scanned)));
       Tensors given = inside.inputs("grad", rows_of(arrived)), kept = inside.inputs("captured", metas_of(captured));

@@ -1,5 +1,6 @@
 #include "tenon/export/spell_sizes.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <unordered_set>
@@ -23,6 +24,7 @@ class Speller {
       NodeId id = replay_.node(node);
       Node& made = replay_.graph->nodes[id];
       for (size_t i = 0; i < made.args.size(); ++i) made.args[i] = std::move(spelled.args[i]);
+      name_region(made);
       for (const Arg& result : made.results) learn(result);
     }
     for (const Arg& output : from_.outputs) replay_.graph->outputs.push_back(spell(output));
@@ -30,6 +32,16 @@ class Speller {
   }
 
  private:
+  // PyTorch would name a node with graphs as it names values, after its operator.
+  void name_region(Node& node) {
+    bool region = std::any_of(node.args.begin(), node.args.end(), [](const Arg& arg) { return arg.is<Subgraph>(); });
+    const Value* first =
+        region && node.origin.name.empty() && !node.results.empty() ? node.results[0].get<Value>() : nullptr;
+    if (first)
+      node.origin.name =
+          unique_name(replay_.graph.body(), text(replay_.graph->info(*first).name, "_", node.op->schema.base()));
+  }
+
   struct Place {
     Value tensor;
     int64_t dim;

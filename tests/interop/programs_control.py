@@ -56,7 +56,7 @@ def sizes_within_a_branch():
     def forward(x):
         return cond(x.sum() > -100, lambda v: v[v > 0].sum() * 2, lambda v: v.sum(), (x,))
 
-    return Program(Function(forward), (torch.randn(3, 4),), gradient=False)
+    return Program(Function(forward), (torch.randn(3, 4),))
 
 
 class Repeated(nn.Module):
@@ -71,7 +71,7 @@ class Repeated(nn.Module):
 
 @program("n")
 def loop():
-    return Program(Repeated(), (torch.tensor(3), torch.randn(2, 4)), gradient=False)
+    return Program(Repeated(), (torch.tensor(3), torch.randn(2, 4)))
 
 
 @program("n")
@@ -80,7 +80,7 @@ def loop_until_data_say_so():
         (y,) = while_loop(lambda v: v.norm() < 10, lambda v: (v * 1.5 + 0.1,), (x,))
         return y
 
-    return Program(Function(forward), (torch.randn(3),), gradient=False, more=[((torch.full((3,), 100.0),), {})])
+    return Program(Function(forward), (torch.randn(3),), more=[((torch.full((3,), 0.01),), {})])
 
 
 class Mapped(nn.Module):
@@ -167,4 +167,4 @@ def hints():
     def forward(x, y):
         return hints_wrapper(lambda a, b: (a + b).relu(), (x, y), {}, hints={"outer": True})
 
-    return Program(Function(forward), (torch.randn(3, 4), torch.randn(3, 4)), gradient=False)
+    return Program(Function(forward), (torch.randn(3, 4), torch.randn(3, 4)))

@@ -1,7 +1,6 @@
 #include "tenon/export/serde/graph_writer.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "tenon/export/serde/codes.h"
 #include "tenon/sym/evaluate.h"
@@ -264,17 +263,7 @@ class GraphWriter {
     if (node.results.size() == 1 && node.results[0].is<Value>() && (!region || node.origin.hop_single_return > 0))
       out_.string(graph_.info(*node.results[0].get<Value>()).name);
     else if (!node.origin.name.empty()) out_.string(node.origin.name);
-    else if (region && !node.results.empty() && node.results[0].is<Value>()) out_.string(free_name(node));
     else out_.null();
-  }
-
-  // PyTorch would name it as it names values: after the operator.
-  std::string free_name(const Node& node) {
-    if (names_.empty())
-      for (const ValueInfo& info : graph_.values) names_.insert(info.name);
-    std::string name = text(graph_.info(*node.results[0].get<Value>()).name, "_", node.op->schema.base());
-    while (!names_.insert(name).second) name += "_";
-    return name;
   }
 
   void write_node(const Node& node) {
@@ -297,7 +286,6 @@ class GraphWriter {
   WriteContext& context_;
   JsonWriter& out_;
   const GraphBody& graph_;
-  std::unordered_set<std::string> names_;  // of values, and those given to nodes
 };
 
 }  // namespace
