@@ -17,13 +17,14 @@
 #include "tenon/passes/check_metas.h"
 #include "tenon/passes/decompose.h"
 #include "tenon/passes/normalize.h"
+#include "tenon/plan/make_tables.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {
 
 std::optional<StageName> stage_named(std::string_view name) {
-  static constexpr std::string_view names[] = {"read",  "normalized", "functional", "joint", "partition",
-                                               "loops", "folded",     "fused",      "packed"};
+  static constexpr std::string_view names[] = {"read",  "normalized", "functional", "joint",  "partition",
+                                               "loops", "folded",     "fused",      "packed", "kernels"};
   if (name == "normalised") name = "normalized";
   for (size_t i = 0; i < std::size(names); ++i)
     if (names[i] == name) return static_cast<StageName>(i);
@@ -168,6 +169,10 @@ std::string show(Walk& walk, StageName after) {
     case StageName::folded:
     case StageName::fused:
     case StageName::packed: return to_text(walk.executable_after(after)->program);
+    case StageName::kernels: {
+      std::shared_ptr<const Executable> executable = walk.executable();
+      return plan::to_text(plan::make_tables(executable->program, executable->convention, {.described = true}));
+    }
   }
   unreachable();
 }

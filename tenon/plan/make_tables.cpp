@@ -60,7 +60,7 @@ class Planner {
       : program_(program),
         convention_(convention),
         options_(options),
-        out_{Tables("tenon " TENON_VERSION), {}, {}, {}, {}, {}},
+        out_{Tables("tenon " TENON_VERSION), {}, {}, {}, {}, {}, {}},
         symbols_(out_.tables, [this](const Expr& e) { return bind_long(e); }),
         ids_(program.buffers.size(), package::none),
         lives_(lifetimes(program)) {}
@@ -454,7 +454,22 @@ class Planner {
     spec.instances.push_back(std::move(instance));
     Expr traffic = 0;
     for (BufferId b : made.buffers) traffic = traffic + bytes_of(b);
+    describe(kept(made.kernel)->name, made.buffers, stage_writes(made), origin);
     t().kernel(body, spec, {.name = origin, .bytes = traffic});
+  }
+  static std::vector<bool> stage_writes(const compile::StageKernel& made) {
+    std::vector<bool> out;
+    for (size_t k = 0; k < made.buffers.size(); ++k) out.push_back(is_written(made.kernel, k));
+    return out;
+  }
+  void describe(std::string_view function, const std::vector<BufferId>& buffers, const std::vector<bool>& writes,
+                const std::string& origin) {
+    if (!options_.described) return;
+    std::vector<std::string> read, written;
+    for (size_t i = 0; i < buffers.size(); ++i)
+      (writes[i] ? written : read)
+          .push_back(buffers[i] == no_buffer ? "a temporary" : program_.buffers[buffers[i]].name);
+    out_.steps.push_back(text(join(written, ", "), " = ", function, "(", join(read, ", "), ")  # ", origin));
   }
   static bool is_written(const compile::Kernel& kernel, size_t number) {
     for (const compile::Memory& m : kernel.memory)
@@ -502,6 +517,13 @@ class Planner {
       if (call.scratch != SymInt(0)) spec.scratch = expr(call.scratch);
       spec.instances.push_back(std::move(instance));
       // The last of the calls does the arithmetic; those before it lay out what it reads.
+      std::vector<BufferId> buffers;
+      std::vector<bool> writes;
+      for (const LibraryArg& arg : call.args) {
+        buffers.push_back(arg.buffer);
+        writes.push_back(arg.written);
+      }
+      describe(call.function, buffers, writes, origin);
       bool main = &call == &made.calls.back();
       t().kernel(body, spec, {.name = origin, .flops = main ? flops(s) : std::nullopt, .bytes = traffic});
     }
@@ -530,6 +552,13 @@ class Planner {
       if (b) traffic = traffic + bytes_of(b.id);
     }
     for (loop::BufferRef b : made.results) spec.results.push_back(buffer(b.id));
+    std::vector<BufferId> all;
+    for (loop::BufferRef b : made.inputs)
+      if (b) all.push_back(b.id);
+    std::vector<bool> writes(all.size(), false);
+    for (loop::BufferRef b : made.results) all.push_back(b.id);
+    writes.resize(all.size(), true);
+    describe(made.function, all, writes, origin);
     for (const loop::Param& p : made.params) spec.params.push_back(symbols_.param(p));
     spec.errors = std::move(made.errors);
     if (made.extent) {
@@ -653,6 +682,13 @@ class Planner {
 };
 
 }  // namespace
+
+std::string to_text(const Planned& planned) {
+  std::string out;
+  for (const std::string& step : planned.steps) out += step + "\n";
+  for (const auto& kernel : planned.kernels) out += "\n" + compile::to_text(*kernel);
+  return out;
+}
 
 Planned make_tables(const loop::Program& program, const CallingConvention& convention, const TablesOptions& options) {
   return Planner(program, convention, options).run();

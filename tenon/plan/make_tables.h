@@ -18,6 +18,7 @@ struct TablesOptions {
   bool updatable = false;
   /// For interpreted.h: every generated kernel is the function `interpret`, and its own address the first parameter.
   bool interpreted = false;
+  bool described = false;  // steps in words, too
 };
 
 /// Where the contents of one of the program's buffers (state, derived) lie in the weights.
@@ -31,11 +32,15 @@ struct Planned {
   std::vector<std::unique_ptr<compile::Kernel>> kernels;  // generated, equal ones once
   std::vector<std::string> library;                       // functions of kernels/ that are called, each once
   std::vector<WeightItem> weights;
+  std::vector<std::string> steps;       // described: what is called, on what, and for which node
   std::vector<size_t> inputs, outputs;  // of the tables: which input and output of the program each one is
 };
 
 /// The kernel as a name in the tables, in C and in symbols of machine code.
 constexpr std::string_view interpret_function = "interpret";
+
+/// Steps in words, then the generated kernels. For a planned program that was described.
+std::string to_text(const Planned& planned);
 
 /// Unsupported names what a compiled program cannot do yet.
 Planned make_tables(const loop::Program& program, const CallingConvention& convention, const TablesOptions& options);

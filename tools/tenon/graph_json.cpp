@@ -139,7 +139,8 @@ void write_graphs(JsonWriter& json, Walk& walk, StageName after) {
     case StageName::loops:
     case StageName::folded:
     case StageName::fused:
-    case StageName::packed: break;
+    case StageName::packed:
+    case StageName::kernels: break;
   }
   unreachable();
 }

@@ -85,14 +85,13 @@ void add_show(CLI::App& app, ShowRequest& request) {
           [&request](const std::string& value) {
             auto stage = stage_named(value);
             if (!stage)
-              throw CLI::ValidationError(
-                  "--after",
-                  text("expected read, normalized, functional, joint, partition, loops, folded, fused or packed, got ",
-                       tenon::quoted(value)));
+              throw CLI::ValidationError("--after", text("expected read, normalized, functional, joint, partition, "
+                                                         "loops, folded, fused, packed or kernels, got ",
+                                                         tenon::quoted(value)));
             request.after = *stage;
             request.stage = value;
           },
-          "read (the default), normalized, functional, joint, partition, loops, folded, fused or packed")
+          "read (the default), normalized, functional, joint, partition, loops, folded, fused, packed or kernels")
       ->type_name("STAGE");
   add_open(*verb, request.open);
   add_of(*verb, request.walk.of);
