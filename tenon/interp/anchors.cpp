@@ -5,8 +5,8 @@
 #include <new>
 
 #include "tenon/base/error.h"
-#include "tenon/plan/library.h"
 #include "tenon/base/parallel.h"
+#include "tenon/plan/library.h"
 #include "tenon/tensor/storage.h"
 
 namespace tenon::interp {

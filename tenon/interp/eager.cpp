@@ -4,12 +4,12 @@
 #include <string>
 #include <unordered_map>
 
+#include "tenon/base/parallel.h"
 #include "tenon/interp/anchors.h"
 #include "tenon/interp/host.h"
 #include "tenon/interp/stage.h"
 #include "tenon/ops/conversion.h"
 #include "tenon/rules/infer.h"
-#include "tenon/base/parallel.h"
 
 namespace tenon::interp {
 namespace {

@@ -6,10 +6,10 @@
 #include <new>
 
 #include "kernels/library.h"
+#include "tenon/base/parallel.h"
 #include "tenon/plan/host.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/symbolic_shapes.h"
-#include "tenon/base/parallel.h"
 
 namespace tenon::interp {
 namespace {
@@ -111,7 +111,7 @@ void call_host(HostOperands& operands) {
   if (operands.extent < 0) status = operands.function(&call, 0, 1);
   else
     parallel::parallel_for(operands.extent, operands.grain,
-                            [&](int64_t lo, int64_t hi) { status |= operands.function(&call, lo, hi); });
+                           [&](int64_t lo, int64_t hi) { status |= operands.function(&call, lo, hi); });
   if (callbacks.failed) std::rethrow_exception(callbacks.failed);
   if (status) refused(operands, status, counts);
   for (size_t i = 0; i < operands.results.size(); ++i)

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tenon/base/parallel.h"
 #include "tenon/interp/combine.h"
 #include "tenon/interp/stage_code.h"
-#include "tenon/base/parallel.h"
 
 namespace tenon::interp {
 

@@ -330,7 +330,8 @@ TEST_F(Steps, failing_steps_are_named_or_their_functions) {
   };
   EXPECT_EQ(call(), "broken failed with status 16");
   value = 1;
-  EXPECT_EQ(call(), "the inverse: there is no result for these numbers (a division by zero, a matrix without an inverse)");
+  EXPECT_EQ(call(),
+            "the inverse: there is no result for these numbers (a division by zero, a matrix without an inverse)");
 }
 
 TEST_F(Steps, a_call_has_memory_to_work_in_absent_inputs_and_sentences_of_its_own) {
@@ -346,8 +347,7 @@ TEST_F(Steps, a_call_has_memory_to_work_in_absent_inputs_and_sentences_of_its_ow
   EXPECT_EQ(out[3], 4);
   EXPECT_EQ(tenon_session_memory(session), 16u);
   in[2] = NAN;
-  EXPECT_EQ(run({rt::tensor(in, {4})}, {rt::tensor(out, {4})}),
-            "op: element 2 is no number; 0.5 of them are, 0 more");
+  EXPECT_EQ(run({rt::tensor(in, {4})}, {rt::tensor(out, {4})}), "op: element 2 is no number; 0.5 of them are, 0 more");
 }
 
 TEST_F(Steps, a_result_that_has_memory_keeps_its_sizes) {
