@@ -1,4 +1,4 @@
-// Parameters of the families "attention_f32" and "attention_f64": softmax(scale * q k^T + mask) v and its gradient.
+// Parameters of attention, in the families "gemm_f32" and "gemm_f64": softmax(scale * q k^T + mask) v and its gradient.
 // Four dimensions each: batch, head, position, feature; any strides. Query head h reads the key and value head h /
 // (heads / key_heads).
 #pragma once
