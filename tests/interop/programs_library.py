@@ -13,7 +13,9 @@ from programs import Program, jitter, program
 @program("d", needs="torchvision")
 def resnet18_eval():
     from torchvision.models import resnet18
-    return Program(jitter_statistics(resnet18()).eval(), (torch.randn(1, 3, 224, 224),))
+    # This image leaves no activation so near to zero that its sign, and with it the gradients, depends on rounding.
+    image = torch.randn(1, 3, 224, 224, generator=torch.Generator().manual_seed(1))
+    return Program(jitter_statistics(resnet18()).eval(), (image,))
 
 
 @program("d", needs="torchvision")
