@@ -76,32 +76,54 @@ void depthwise_points(const DepthwiseRow<T>& row, const T* source, const T* weig
   constexpr int per_panel = panel_width / lanes<T>;
   const Axis* a = row.axis;
   const int64_t step = a[2].step * row.source_stride[2], tap_step = a[2].tap_step * row.source_stride[2];
-  const int64_t kernel_step = a[2].kernel_step * panel_width;
+  const int64_t kernel_step = a[2].kernel_step * panel_width, taps = range.last - range.first;
+  const int64_t row_step = a[1].tap_step * row.source_stride[1];
+  const int64_t kernel_row = a[1].kernel_step * row.kernel[2] * panel_width;
+  int64_t three = 3 * step;
+  asm("" : "+r"(three));  // points are addressed by few registers, not by a pointer each
   for (int v = 0; v < per_panel; ++v) {
     Vector<T> sum[points];
 #pragma GCC unroll 8
     for (int i = 0; i < points; ++i) sum[i] = Vector<T>{};
-    for (int64_t z = row.range[0].first; z < row.range[0].last; ++z)
-      for (int64_t y = row.range[1].first; y < row.range[1].last; ++y) {
-        const T* at = source + x * step + range.first * tap_step + row.place(z, y) + v * lanes<T>;
-        const T* w = weights + row.tap(z, y) * panel_width + range.first * kernel_step + v * lanes<T>;
-        for (int64_t k = range.first; k < range.last; ++k, at += tap_step, w += kernel_step) {
+    for (int64_t z = row.range[0].first; z < row.range[0].last; ++z) {
+      int64_t y = row.range[1].first;
+      const T* line = source + x * step + range.first * tap_step + row.place(z, y) + v * lanes<T>;
+      const T* line_weights = weights + row.tap(z, y) * panel_width + range.first * kernel_step + v * lanes<T>;
+      for (; y < row.range[1].last; ++y, line += row_step, line_weights += kernel_row) {
+        const T *at = line, *w = line_weights;
+        for (int64_t k = 0; k < taps; ++k, at += tap_step, w += kernel_step) {
           const Vector<T> weight = load<T>(w);
+          const T* far = at + 4 * step;
+          asm("" : "+r"(far));
 #pragma GCC unroll 8
-          for (int i = 0; i < points; ++i) sum[i] = fma(load<T>(at + i * step), weight, sum[i]);
+          for (int i = 0; i < points; ++i) {
+            const T* from = (i < 4 ? at : far) + (i % 4 == 3 ? three : i % 4 * step);
+            sum[i] = fma(load<T>(from), weight, sum[i]);
+          }
         }
       }
+    }
     if (row.side_by_side()) {
-      const Vector<T> bias = row.bias == nullptr ? Vector<T>{} : load<T>(row.bias + v * lanes<T>);
+      const int64_t place = a[2].place(x);
+      if (row.bias != nullptr) {
+        const Vector<T> bias = load<T>(row.bias + v * lanes<T>);
 #pragma GCC unroll 8
-      for (int i = 0; i < points; ++i) {
-        const int64_t place = a[2].place(x + i);
-        Vector<T> out = sum[i];
-        if (row.bias != nullptr) out = out + bias;
-        if (row.residual != nullptr) out = out + load<T>(row.residual + place * row.residual_stride + v * lanes<T>);
-        if (row.relu) out = relu(out);
-        store(row.out + place * row.out_stride + v * lanes<T>, out);
+        for (int i = 0; i < points; ++i) sum[i] = sum[i] + bias;
       }
+      if (row.residual != nullptr) {
+        const T* from = row.residual + place * row.residual_stride + v * lanes<T>;
+        const int64_t next = a[2].out_step * row.residual_stride;
+#pragma GCC unroll 8
+        for (int i = 0; i < points; ++i, from += next) sum[i] = sum[i] + load<T>(from);
+      }
+      if (row.relu) {
+#pragma GCC unroll 8
+        for (int i = 0; i < points; ++i) sum[i] = relu(sum[i]);
+      }
+      T* to = row.out + place * row.out_stride + v * lanes<T>;
+      const int64_t next = a[2].out_step * row.out_stride;
+#pragma GCC unroll 8
+      for (int i = 0; i < points; ++i, to += next) store(to, sum[i]);
     } else {
       T kept[points][lanes<T>];
 #pragma GCC unroll 8
@@ -167,28 +189,29 @@ int convolution_depthwise(const tenon_args& args, int64_t lo, int64_t hi) {
     for (int64_t phase = 0; phase < phases(t, 2); ++phase) {
       axis[2] = axis_of(t, 2, p.size[2], phase);
       const Axis& a = axis[2];
-      const TapRange all{0, a.taps};
       int64_t whole = 0, whole_end = a.grid;  // results that all taps reach
       while (whole < whole_end && whole * a.step + a.offset < p.lo[2]) ++whole;
       while (whole < whole_end && (whole_end - 1) * a.step + a.offset + (a.taps - 1) * a.tap_step >= p.hi[2])
         --whole_end;
-      for (int64_t panel = 0; panel < panels; ++panel) {
-        const int64_t channel = panel * panel_width, channels = least(p.groups - channel, int64_t{panel_width});
-        const T* source = from + axis[2].offset * p.source_stride[2] + channel;
-        const T* weights = buffer<T>(args, 1) + p.weights + panel * taps * panel_width;
-        row.out = out + channel * p.out_channel;
-        row.bias = bias == nullptr ? nullptr : bias + channel * p.bias_step;
-        row.residual = add == nullptr ? nullptr : add + channel * p.residual_channel;
-        auto range = [&](int64_t x) { return TapRange::within(a, x, p.lo[2], p.hi[2]); };
-        if (channels < panel_width) {
-          for (int64_t x = 0; x < a.grid; ++x) detail::depthwise_rest(row, source, weights, channels, x, range(x));
-          continue;
+      // Some points of all panels, then the next: what they read stays in the first cache.
+      for (int64_t x = 0; x < a.grid;) {
+        const bool inside = x >= whole && x < whole_end;
+        const int64_t count = inside && x + 8 <= whole_end ? 8 : inside && x + 4 <= whole_end ? 4 : 1;
+        const TapRange range = inside ? TapRange{0, a.taps} : TapRange::within(a, x, p.lo[2], p.hi[2]);
+        for (int64_t panel = 0; panel < panels; ++panel) {
+          const int64_t channel = panel * panel_width, channels = least(p.groups - channel, int64_t{panel_width});
+          const T* source = from + a.offset * p.source_stride[2] + channel;
+          const T* weights = buffer<T>(args, 1) + p.weights + panel * taps * panel_width;
+          row.out = out + channel * p.out_channel;
+          row.bias = bias == nullptr ? nullptr : bias + channel * p.bias_step;
+          row.residual = add == nullptr ? nullptr : add + channel * p.residual_channel;
+          if (channels < panel_width)
+            for (int64_t i = x; i < x + count; ++i) detail::depthwise_rest(row, source, weights, channels, i, range);
+          else if (count == 8) detail::depthwise_points<T, 8>(row, source, weights, x, range);
+          else if (count == 4) detail::depthwise_points<T, 4>(row, source, weights, x, range);
+          else detail::depthwise_points<T, 1>(row, source, weights, x, range);
         }
-        int64_t x = 0;
-        for (; x < whole; ++x) detail::depthwise_points<T, 1>(row, source, weights, x, range(x));
-        for (; x + 8 <= whole_end; x += 8) detail::depthwise_points<T, 8>(row, source, weights, x, all);
-        for (; x + 4 <= whole_end; x += 4) detail::depthwise_points<T, 4>(row, source, weights, x, all);
-        for (; x < a.grid; ++x) detail::depthwise_points<T, 1>(row, source, weights, x, range(x));
+        x += count;
       }
     }
   }
