@@ -4,6 +4,7 @@
 #include <tenon/nn/attention.h>      // IWYU pragma: export
 #include <tenon/nn/containers.h>     // IWYU pragma: export
 #include <tenon/nn/convolution.h>    // IWYU pragma: export
+#include <tenon/nn/export.h>         // IWYU pragma: export
 #include <tenon/nn/init.h>           // IWYU pragma: export
 #include <tenon/nn/linear.h>         // IWYU pragma: export
 #include <tenon/nn/loss.h>           // IWYU pragma: export

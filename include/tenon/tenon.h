@@ -5,6 +5,7 @@
 #include <tenon/autograd.h>    // IWYU pragma: export
 #include <tenon/compile.h>     // IWYU pragma: export
 #include <tenon/error.h>       // IWYU pragma: export
+#include <tenon/export.h>      // IWYU pragma: export
 #include <tenon/module.h>      // IWYU pragma: export
 #include <tenon/operators.h>   // IWYU pragma: export
 #include <tenon/program.h>     // IWYU pragma: export

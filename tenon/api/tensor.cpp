@@ -48,7 +48,16 @@ bool readable_as(DType have, DType wanted) {
   return (sixteen_bits && wanted == DType::u16) || (eight_bits && wanted == DType::u8);
 }
 
+void require_elements(const Tensor& tensor) {
+  const tenon::Tensor& own = Access::unwrap(tensor);
+  if (own.is_traced())
+    fail_call("a tensor ", own.meta(),
+              " has no elements while a program is made of what computes it; what the program "
+              "does may depend on its sizes, not on its elements");
+}
+
 void require_readable(const Tensor& tensor, DType wanted, bool contiguous) {
+  require_elements(tensor);
   const tenon::TensorMeta& meta = Access::unwrap(tensor).meta();
   if (!readable_as(tensor.dtype(), wanted))
     fail_call("a tensor ", meta, " has no elements of type ", inner(wanted),
@@ -112,7 +121,10 @@ bool Tensor::is_contiguous() const {
   return true;
 }
 
-const void* Tensor::raw_data() const { return Access::unwrap(*this).bytes(); }
+const void* Tensor::raw_data() const {
+  require_elements(*this);
+  return Access::unwrap(*this).bytes();
+}
 
 const void* Tensor::checked_data(DType wanted, bool contiguous) const {
   require_readable(*this, wanted, contiguous);
@@ -125,6 +137,7 @@ void* Tensor::checked_mutable_data(DType wanted, bool contiguous) {
 }
 
 int64_t Tensor::item_integer() const {
+  require_elements(*this);
   const tenon::Tensor& t = Access::unwrap(*this);
   if (numel() != 1) fail_call("item() is of tensors with one element, got ", t.meta());
   if (tenon::is_complex(t.dtype())) fail_call("item() of a complex tensor ", t.meta(), " is no real number");
@@ -133,6 +146,7 @@ int64_t Tensor::item_integer() const {
 }
 
 double Tensor::item_real() const {
+  require_elements(*this);
   const tenon::Tensor& t = Access::unwrap(*this);
   if (numel() != 1) fail_call("item() is of tensors with one element, got ", t.meta());
   if (tenon::is_complex(t.dtype())) fail_call("item() of a complex tensor ", t.meta(), " is no real number");

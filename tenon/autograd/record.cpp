@@ -13,6 +13,8 @@
 namespace tenon::autograd {
 namespace {
 
+thread_local bool unrecorded = false;
+
 Tensor without_data(const Tensor& t) {
   static const std::shared_ptr<Storage> nothing = std::make_shared<Storage>(size_t{0});
   if (!t) return t;
@@ -451,7 +453,11 @@ Dispatcher& recorder() {
   return recorder;
 }
 
+Unrecorded::Unrecorded() : previous_(unrecorded) { unrecorded = true; }
+Unrecorded::~Unrecorded() { unrecorded = previous_; }
+
 CallResults call(const Op& op, CallArgs args) {
+  if (unrecorded) return dispatch(op, std::move(args));
   bool is_view = op.kind == OpKind::view && !op.traits.stops_gradient && args[0].is<Tensor>() && args[0].as<Tensor>() &&
                  !args[0].as<Tensor>().is_traced();
   if (grad_enabled() && !op.traits.stops_gradient && (is_view || wants_grad(args))) {

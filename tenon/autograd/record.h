@@ -10,6 +10,18 @@ namespace tenon::autograd {
 /// of what was written, also when it is a view. Everything else goes straight to the dispatcher on top.
 CallResults call(const Op& op, CallArgs args);
 
+/// While it lives, calls on this thread go straight to the dispatcher on top, whatever their arguments want: a program
+/// is being made of them.
+class Unrecorded {
+ public:
+  Unrecorded();
+  ~Unrecorded();
+  Unrecorded(const Unrecorded&) = delete;
+
+ private:
+  bool previous_;
+};
+
 /// The dispatcher that does this for calls that rules make.
 Dispatcher& recorder();
 
