@@ -54,11 +54,11 @@ class Exporter : public tenon::Dispatcher {
         ordered.push_back(spec.arg);
       }
     graph_->inputs = std::move(ordered);
-    tenon::Tree leaf, arguments{"builtins.tuple", "null", {}, std::vector<tenon::Tree>(inputs_.size())};
-    tenon::Tree keywords{"builtins.dict", "[]", {}, {}};
+    tenon::Tree leaf, arguments{"builtins.tuple", "", {}, std::vector<tenon::Tree>(inputs_.size())};
+    tenon::Tree keywords{"builtins.dict", "", {}, {}};
     tenon::Tree returned = leaf;
-    if (values.size() != 1) returned = {"builtins.tuple", "null", {}, std::vector<tenon::Tree>(values.size())};
-    tenon::ModuleCallSignature call{.in = {"builtins.tuple", "null", {}, {arguments, keywords}}, .out = returned};
+    if (values.size() != 1) returned = {"builtins.tuple", "", {}, std::vector<tenon::Tree>(values.size())};
+    tenon::ModuleCallSignature call{.in = {"builtins.tuple", "", {}, {arguments, keywords}}, .out = returned};
     call.forward_arg_names = names;
     for (const tenon::InputSpec& spec : inputs_) call.inputs.push_back(spec.arg);
     for (tenon::Value value : values) {
