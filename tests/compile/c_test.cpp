@@ -1,41 +1,18 @@
 // The C text of kernels, compiled by the system's compiler, against the interpreter.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
-
-#include "tenon/base/file.h"
 #include "tenon/base/text.h"
 #include "tenon/compile/emit_c.h"
+#include "tests/compile/c_library.h"
 #include "tests/compile/random_kernel.h"
 #include "tests/compile/run.h"
 
 namespace tenon::compile {
 namespace {
 
-/// A folder of its own, gone with the object.
-struct Folder {
-  std::filesystem::path path;
-  Folder() : path(std::filesystem::temp_directory_path() / text("tenon_c_", getpid())) {
-    std::filesystem::create_directories(path);
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-};
-
-void* build(const Folder& folder, const std::string& name, const std::string& source, const std::string& more) {
-  std::string c = folder.path / (name + ".c"), so = folder.path / (name + ".so");
-  write_file_atomically(c, source);
-  // v3 is asked for where it can run: without an fma instruction __builtin_fma would call the C library's.
-  std::string target = machine_has(Isa::v3) ? "-march=x86-64-v3 " : "";
-  std::string command = text("cc ", c_flags, " -w ", target, more, " -shared -fPIC -o ", so, " ", c, " -lm");
-  if (std::system(command.c_str()) != 0) return nullptr;
-  return dlopen(so.c_str(), RTLD_NOW | RTLD_LOCAL);
-}
-
 TEST(CText, does_what_the_interpreter_does) {
-  if (std::system("cc --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "there is no C compiler here";
+  if (!has_c_compiler()) GTEST_SKIP() << "there is no C compiler here";
   Folder folder;
   constexpr uint32_t files = 5, per_file = 100;
   for (uint32_t f = 0; f < files; ++f) {
@@ -45,8 +22,8 @@ TEST(CText, does_what_the_interpreter_does) {
       made.push_back(random_kernel(f * per_file + i + 20000));
       kernels.push_back(made.back().kernel);
     }
-    void* library =
-        build(folder, text("kernels", f), emit_c(kernels), f == 0 ? "" : "-O1");  // optimising all would take a minute
+    void* library = build_c(folder, text("kernels", f), emit_c(kernels),
+                            f == 0 ? "" : "-O1");  // optimising all would take a minute
     ASSERT_NE(library, nullptr) << "file " << f;
     for (const RandomKernel& r : made) {
       auto function = reinterpret_cast<KernelFunction>(dlsym(library, r.kernel.name.c_str()));

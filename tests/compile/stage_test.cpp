@@ -1,21 +1,25 @@
 // Kernels made from stages against the interpreter of stages, over the calls recorded from PyTorch.
 #include "tenon/interp/stage.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <set>
 
 #include "tenon/base/error.h"
 #include "tenon/base/file.h"
+#include "tenon/compile/emit_c.h"
 #include "tenon/compile/evaluate.h"
 #include "tenon/compile/make_kernel.h"
 #include "tenon/interp/anchors.h"
 #include "tenon/interp/eager.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
+#include "tests/compile/c_library.h"
 #include "tests/compile/run.h"
 #include "tests/sweep/recording.h"
 
@@ -48,7 +52,17 @@ struct Ran {
   Buffers buffers;  // in the kernel's order
 };
 
+/// A kernel and one call of it, with what the interpreter of kernels gave.
+struct Sample {
+  Kernel kernel;
+  Buffers buffers;
+  std::vector<int64_t> params;
+  int64_t extent = 0;
+  Outcome want;
+};
+
 struct Counts {
+  std::map<std::string, Sample>* distinct = nullptr;  // by text: kept where they are asked for
   size_t stages = 0, refused = 0, exact = 0, own_functions = 0, own_equal = 0;
   double worst = 0;
   std::set<std::string> reasons;
@@ -111,6 +125,8 @@ class StageCheck {
     double worst = 0;
     if (auto wrong = differs(made_, want, {got.status, got.buffers}, own ? 8 : 0, worst); !wrong.empty())
       return "the interpreter of kernels: " + wrong + "\n" + to_text(made_.kernel);
+    if (counts_.distinct)
+      counts_.distinct->try_emplace(to_text(made_.kernel), Sample{made_.kernel, before.buffers, params, extent, got});
     ++(own ? counts_.own_functions : counts_.exact);
     counts_.own_equal += own && worst == 0;
     counts_.worst = std::max(counts_.worst, worst);
@@ -191,10 +207,11 @@ std::string check_call(const tenon::Op& op, std::span<const CallArg> args, const
   return "";
 }
 
-Counts over_recordings(const KernelOptions& options, size_t one_in) {
+Counts over_recordings(const KernelOptions& options, size_t one_in, std::map<std::string, Sample>* distinct = nullptr) {
   interp::install();
   sweep::Library library(TENON_TEST_DATA "/sweep");
   Counts counts;
+  counts.distinct = distinct;
   const char* only = std::getenv("TENON_OP");
   size_t failures = 0, ops = 0;
   for (const std::string& name : library.names()) {
@@ -229,11 +246,39 @@ TEST(MakeKernel, gives_what_the_interpreter_gives_for_every_recorded_operator) {
   Counts counts = over_recordings({}, 1);
   EXPECT_TRUE(std::getenv("TENON_OP") || counts.exact > 4000);
 }
-TEST(MakeKernel, serves_all_sizes_by_parameters) {
+TEST(MakeKernel, serves_all_sizes_by_parameters_also_as_c) {
   KernelOptions options;
   options.numbers_are_params = true;
-  Counts counts = over_recordings(options, 2);
+  std::map<std::string, Sample> distinct;
+  Counts counts = over_recordings(options, 2, &distinct);
   EXPECT_TRUE(std::getenv("TENON_OP") || counts.exact > 2000);
+#ifndef TENON_SANITIZED
+  if (!has_c_compiler()) GTEST_SKIP() << "there is no C compiler here";
+  Folder folder;
+  constexpr size_t per_file = 200;
+  size_t equal = 0;
+  for (auto first = distinct.begin(); first != distinct.end();) {
+    std::vector<Sample*> samples;
+    std::vector<Kernel> kernels;
+    for (; first != distinct.end() && samples.size() < per_file; ++first) {
+      samples.push_back(&first->second);
+      samples.back()->kernel.name = text("stage_", samples.size());
+      kernels.push_back(samples.back()->kernel);
+    }
+    void* library = build_c(folder, text("stages_", equal), emit_c(kernels), "-O1");
+    ASSERT_NE(library, nullptr);
+    for (const Sample* s : samples) {
+      auto function = reinterpret_cast<KernelFunction>(dlsym(library, s->kernel.name.c_str()));
+      ASSERT_NE(function, nullptr);
+      std::string wrong =
+          difference(s->kernel, s->want, called(function, s->kernel, s->buffers, s->params, 0, s->extent));
+      EXPECT_EQ(wrong, "") << to_text(s->kernel);
+      equal += wrong.empty();
+    }
+    dlclose(library);
+  }
+  std::printf("%zu kernels, each once, as C: bit-equal\n", equal);
+#endif
 }
 
 void golden(const Kernel& kernel) {
