@@ -224,7 +224,7 @@ class ProgramRunner::Run {
 
   void place(Segment& segment, const Prepared& p, bool outermost) {
     if (outermost) place_inputs(p);
-    if (!segment.memory || segment.memory->size() < p.bytes) segment.memory = std::make_unique<Storage>(p.bytes);
+    if (!segment.memory || segment.memory->size() < p.bytes) segment.memory = std::make_shared<Storage>(p.bytes);
     std::byte* base = segment.memory->mutable_data();
     for (size_t i = 0; i < segment.born.size(); ++i) {
       places_[segment.born[i]] = base + p.offsets[i];
@@ -435,10 +435,18 @@ void ProgramRunner::run_block(Block& block, Run& run, const Options& options) {
   bool outermost = &block == &segments_->main;
   if (!outermost) run.forget(block);
   for (Segment& segment : block.segments) {
-    Prepared& p = prepare(block, segment, run.symbols);
-    run.place(segment, p, outermost);
     bool on_state = outermost && &segment == &block.segments.front();
-    if (on_state && !options.state_changed) continue;
+    Prepared& p = prepare(block, segment, run.symbols);
+    std::unique_lock<std::mutex> deriving;
+    if (on_state && options.derived) {
+      deriving = std::unique_lock(options.derived->mutex);
+      segment.memory = options.derived->memory;
+    }
+    run.place(segment, p, outermost);
+    if (deriving) {
+      options.derived->memory = segment.memory;
+      if (options.derived->version == options.state_version) continue;
+    }
     for (size_t i = 0; i < segment.steps.size(); ++i) {
       try {
         if (auto* control = std::get_if<loop::Control>(&segment.steps[i]))
@@ -449,6 +457,7 @@ void ProgramRunner::run_block(Block& block, Run& run, const Options& options) {
         fail_in(program_.origins[segment.origins[i]], e.what());
       }
     }
+    if (deriving) options.derived->version = options.state_version;
   }
 }
 

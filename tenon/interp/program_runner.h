@@ -1,10 +1,12 @@
 // Executes a lowered program: memory, prepared stages, and the order of segments between sizes that data tells.
 #pragma once
 #include <memory>
+#include <mutex>
 
 #include "tenon/loop/program.h"
 #include "tenon/sym/evaluate.h"
 #include "tenon/tensor/dispatch.h"
+#include "tenon/tensor/storage.h"
 
 namespace tenon::interp {
 
@@ -12,6 +14,13 @@ struct Block;  // interp/segments.h
 struct Prepared;
 struct Segment;
 struct Segments;
+
+/// What a program derived from one state, for all runners of that program: the memory of on_state.
+struct Derived {
+  std::mutex mutex;
+  std::shared_ptr<Storage> memory;
+  uint64_t version = 0;  // of the state that it was made of
+};
 
 /// One program and the memory to run it, for one thread at a time. What a run needs is made ready once for each
 /// combination of sizes and kept for the last sixteen; a run of known sizes allocates nothing but its results.
@@ -23,7 +32,8 @@ class ProgramRunner {
 
   struct Options {
     bool absent_are_ones = false;  // a tensor that is none is ones, made when its size is known
-    bool state_changed = true;     // since the last run: what is derived from it is made anew
+    Derived* derived = nullptr;    // kept by the caller as long as the runner runs; none: derived anew by each run
+    uint64_t state_version = 0;    // where it is another than that of `derived`, that is made anew
   };
   /// `inputs` answer to program.inputs. Inputs and state that the program updates are written in place, after every
   /// check. Gives one entry per output: a tensor, a number; the input itself where it was updated.

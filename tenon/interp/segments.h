@@ -45,7 +45,7 @@ struct Segment {
   std::vector<std::optional<plan::HostCall>> calls;  // of each step, where it is a call
   std::vector<std::vector<bool>> told;               // of each call: the results whose sizes it tells
   std::list<Prepared> prepared;                      // the most recent first
-  std::unique_ptr<Storage> memory;                   // of its arena buffers
+  std::shared_ptr<Storage> memory;                   // of its arena buffers; on_state: shared by runners
 };
 
 /// The steps of the program or of a body.

@@ -70,6 +70,7 @@ class Epilogues {
     if (auto out = whole(stage, now, read, *anchor.out);
         out && !list_.updates(read.reader) && !list_.overwritten(read.anchor, read.anchor, read.reader)) {
       set(&*out);
+      list_.node(read.reader) = list_.node(read.anchor);
       list_.remove(read.anchor);
       list_.replace(read.reader, std::move(step));
       return;

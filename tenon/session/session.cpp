@@ -95,12 +95,15 @@ RunResult Session::run(State& state, const std::vector<CallArg>& inputs, const R
     }
   }
   check_guards(c, inputs);
-  bool same_state = last_state_ == &state && last_version_ == state.version();
-  std::vector<CallArg> results =
-      runner_->run(bound, {.absent_are_ones = options.absent_are_ones, .state_changed = !same_state});
-  if (writes_state_) state.changed();
-  last_state_ = &state;
-  last_version_ = state.version();
+  std::shared_ptr<interp::Derived> derived = program.on_state.empty() ? nullptr : state.derived_by(executable_);
+  std::vector<CallArg> results = runner_->run(
+      bound, {.absent_are_ones = options.absent_are_ones, .derived = derived.get(), .state_version = state.version()});
+  if (writes_state_) {
+    bool current =
+        derived && derived->version == state.version();  // what is derived does not depend on what is written
+    state.changed();
+    if (current) derived->version = state.version();
+  }
 
   RunResult out;
   out.outputs = c.user_outputs;

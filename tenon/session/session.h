@@ -44,8 +44,6 @@ class Session {
  private:
   std::shared_ptr<const Executable> executable_;  // shared: by all sessions
   std::unique_ptr<interp::ProgramRunner> runner_;
-  const State* last_state_ = nullptr;  // whose derived buffers the runner holds
-  uint64_t last_version_ = 0;
   bool writes_state_ = false;
 };
 

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "tenon/base/text.h"
+#include "tenon/interp/program_runner.h"
 
 namespace tenon {
 
@@ -49,6 +50,20 @@ std::unique_ptr<State> State::copy() const {
   for (const std::string& name : names_) out->own(name);
   out->draws_ = draws_.load();
   return out;
+}
+
+uint64_t State::new_version() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
+std::shared_ptr<interp::Derived> State::derived_by(const std::shared_ptr<const Executable>& executable) const {
+  std::lock_guard lock(derived_mutex_);
+  std::erase_if(derived_, [](const DerivedBy& d) { return d.executable.expired(); });
+  for (const DerivedBy& d : derived_)
+    if (d.executable.lock() == executable) return d.derived;
+  derived_.push_back({executable, std::make_shared<interp::Derived>()});
+  return derived_.back().derived;
 }
 
 }  // namespace tenon

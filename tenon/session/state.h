@@ -1,6 +1,8 @@
 // What a program keeps between runs: parameters, buffers, constants and the state of its random draws.
 #pragma once
 #include <atomic>
+#include <memory>
+#include <mutex>
 #include <shared_mutex>
 #include <string>
 #include <unordered_map>
@@ -10,6 +12,11 @@
 #include "tenon/tensor/tensor.h"
 
 namespace tenon {
+
+struct Executable;
+namespace interp {
+struct Derived;
+}
 
 /// Tensors by name. Many runs may read one state at once; a run that updates it, and set(), wait until they have it
 /// alone.
@@ -29,8 +36,10 @@ class State {
   /// A state with contents of its own and the same draws to come.
   std::unique_ptr<State> copy() const;
 
-  uint64_t version() const { return version_; }  // changes whenever contents do
-  void changed() { ++version_; }
+  uint64_t version() const { return version_; }  // changes whenever contents do; no two states have the same
+  void changed() { version_ = new_version(); }
+  /// What an executable derives from this state, for all of its sessions.
+  std::shared_ptr<interp::Derived> derived_by(const std::shared_ptr<const Executable>& executable) const;
   uint64_t seed() const { return seed_; }
   int64_t draw() { return draws_++; }  // a run that draws numbers takes one
   int64_t draws() const { return draws_; }
@@ -44,8 +53,15 @@ class State {
   std::unordered_set<const Storage*> owned_;
   uint64_t seed_ = 0;
   std::atomic<int64_t> draws_{0};
-  std::atomic<uint64_t> version_{1};
+  static uint64_t new_version();
+  std::atomic<uint64_t> version_{new_version()};
   mutable std::shared_mutex mutex_;
+  struct DerivedBy {
+    std::weak_ptr<const Executable> executable;
+    std::shared_ptr<interp::Derived> derived;
+  };
+  mutable std::vector<DerivedBy> derived_;  // few: executables of one program
+  mutable std::mutex derived_mutex_;
 };
 
 }  // namespace tenon

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tenon/interp/program_runner.h"
 #include "tenon/pipeline.h"
 #include "tests/text_program.h"
 
@@ -105,6 +106,37 @@ return %y
   state.set("w", floats({2, 2}, {5, 6, 7, 8}));
   EXPECT_EQ(run(session), (std::vector<float>{-5, -6, -7, -8}));
   EXPECT_EQ(run(other), (std::vector<float>{-5, -6, -7, -8}));
+}
+
+TEST(FoldState, SessionsOfOneStateShareWhatIsDerived) {
+  ExportedProgram program = program_of(
+      "%p_w: f32[64, 64] = input()\n%x: f32[1, 64] = input()\n"
+      "%y: f32[1, 64] = aten::linear(%x, %p_w)\nreturn %y\n");
+  auto executable = prepare(functionalize(program));
+  State state;
+  state.add("w", counting({64, 64}));
+  auto derived = state.derived_by(executable);
+  Session(executable).run(state, {counting({1, 64})});
+  const std::byte* memory = derived->memory->data();
+  uint64_t version = derived->version;
+  Session(executable).run(state, {counting({1, 64})});
+  EXPECT_EQ(state.derived_by(executable), derived);
+  EXPECT_EQ(derived->memory->data(), memory);
+  EXPECT_EQ(derived->version, version);
+}
+
+TEST(FoldState, AnotherStateInTheSamePlaceIsAnotherState) {
+  ExportedProgram program = program_of(
+      "%p_w: f32[1, 2] = input()\n%x: f32[1, 2] = input()\n"
+      "%y: f32[1, 1] = aten::linear(%x, %p_w)\nreturn %y\n");
+  Session session(prepare(functionalize(program)));
+  alignas(State) std::byte place[sizeof(State)];
+  for (float w : {1.0f, 2.0f, 3.0f}) {
+    auto* state = new (place) State;
+    state->add("w", floats({1, 2}, {w, w}));
+    EXPECT_EQ(values_of(session.run(*state, {floats({1, 2}, {1, 1})}).outputs[0].as<Tensor>())[0], 2 * w);
+    state->~State();
+  }
 }
 
 }  // namespace
