@@ -24,6 +24,37 @@ std::vector<std::string> written_by(const Executable& executable) {
   return out;
 }
 
+/// From the first element to behind the last.
+std::pair<int64_t, int64_t> extent_of(const TensorMeta& meta) {
+  int64_t first = meta.offset.as_int(), last = first;
+  for (size_t d = 0; d < meta.rank(); ++d) {
+    if (meta.sizes[d].as_int() == 0) return {first, first};
+    last += (meta.sizes[d].as_int() - 1) * meta.strides[d].as_int();
+  }
+  return {first, last + 1};
+}
+
+/// Two inputs over the same memory of which one is written: a compiled state keeps them apart. Empty where there are
+/// none.
+std::string shared_memory(const Executable& executable, const State& state, const std::vector<std::string>& written) {
+  std::unordered_map<const Storage*, std::vector<std::string>> by_storage;
+  for (size_t i = 0; i < executable.program.inputs.size(); ++i) {
+    const std::string& name = executable.program.inputs[i].name;
+    const Tensor* t = is_state(executable.convention.inputs[i]) ? state.find(name) : nullptr;
+    if (!t) continue;
+    auto& others = by_storage[t->storage().get()];
+    for (const std::string& other : others) {
+      auto [a, b] = extent_of(t->meta());
+      auto [c, d] = extent_of(state.find(other)->meta());
+      bool changes = std::binary_search(written.begin(), written.end(), name) ||
+                     std::binary_search(written.begin(), written.end(), other);
+      if (changes && a < d && c < b) return text(other, " and ", name, " share memory");
+    }
+    others.push_back(name);
+  }
+  return "";
+}
+
 }  // namespace
 
 struct Runners::Program {
@@ -67,6 +98,8 @@ void Runners::compile(const RunnersOptions& options) {
     reason_ = "this machine has no AVX2";
     return;
   }
+  for (auto& p : programs_)
+    if (reason_ = shared_memory(*p->executable, *state_, written_); !reason_.empty()) return;
   artifact::CompileOptions how;
   how.targets = {*target};
   how.updatable = true;

@@ -8,7 +8,7 @@ import time
 
 import numpy
 
-from command import DIGITS, FILES, TENON, CommandTest
+from command import DIGITS, FILES, ROOT, TENON, CommandTest, tenon
 
 CNN = DIGITS / "digits_cnn.pt2"  # trains with dropout, so random draws matter
 MLP = FILES / "a_mlp.pt2"        # f32[5, 6] to f32[5, 3]: takes batches of 5 and no others
@@ -227,6 +227,33 @@ class NotFinite(TrainTest):
         self.assertRegex(message, r"not finite|not a finite number")
         if self.state.read_bytes() != good:
             self.assertIn("the state before it is in", message)
+
+
+class Sharing(TrainTest):
+    """Parameters over the same memory: first.weight is second.weight, and view lies within first.bias."""
+
+    def train(self, *options):
+        data = self.save("tied.npz", x=numpy.linspace(-1, 1, 48, dtype="f4").reshape(8, 6))
+        return ["train", FILES / "a_mlp_tied.pt2", "--data", data, "--loss", "none", "-o", self.out, *options]
+
+    def test_those_that_overlap_cannot_both_be_trained(self):
+        self.assertIn("the parameters first.bias and view overlap in memory and cannot both be trained", self.refused(*self.train()))
+
+    def test_one_that_is_frozen_still_sees_the_other_change(self):
+        done = tenon(*self.train("--freeze", "view", "--optimizer", "sgd,lr=0.01"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("interpreted, not compiled: view and first.bias share memory", done.stderr)
+        self.assertIn("3 parameters", done.stdout)
+
+
+class Demo(CommandTest):
+    def test_it_reads_held_out_digits(self):
+        done = subprocess.run([ROOT / "scripts" / "demo"], capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        share = float(done.stdout.split("held-out digits read right: ")[1].split(" %")[0])
+        self.assertGreaterEqual(share, 97)
+        self.assertIn(f"accuracy {share} %", done.stdout.split("loss over")[0].splitlines()[-11])
+        self.assertNotIn("python", (ROOT / "scripts" / "demo").read_text())
 
 
 class Files(TrainTest):

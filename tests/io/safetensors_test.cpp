@@ -49,8 +49,10 @@ TEST(Safetensors, WhatIsWrittenIsReadBack) {
   std::vector<NamedArray> arrays{
       {"small", {.dtype = "u8", .sizes = {3}, .strides = {1}, .bytes = std::as_bytes(std::span(small)), .owner = {}}},
       {"large", {.dtype = "f64", .sizes = {2}, .strides = {1}, .bytes = std::as_bytes(std::span(large)), .owner = {}}}};
-  save_safetensors(path, arrays);
+  SafetensorsMetadata words = {{"epoch", "3"}, {"\"odd\" key", "a\nb"}};
+  save_safetensors(path, arrays, words);
   auto back = load_any_arrays(path);
+  EXPECT_EQ(load_safetensors_metadata(path), words);
   std::filesystem::remove(path);
   ASSERT_EQ(back.size(), 2u);
   EXPECT_EQ(back[0].name, "large");

@@ -127,10 +127,14 @@ int train_file(const TrainRequest& request) {
   Clock::time_point start = Clock::now();
   {
     Progress progress(text("preparing ", shown(request.file)));
-    about(request.file, [&] {
-      program.check_payloads();
+    about(request.file, [&] { program.check_payloads(); });
+    try {
       trainer.emplace(program, request.data, request.held_out, options);
-    });
+    } catch (const Error& error) {
+      for (const std::string& file : {request.data, request.held_out})
+        if (!file.empty() && starts_with(error.what(), file)) throw;
+      about(request.file, [&] { throw; });
+    }
     if (!request.resume.empty()) trainer->resume(request.resume);
   }
   announce(*trainer, request, std::chrono::duration<double>(Clock::now() - start).count());
