@@ -62,6 +62,36 @@ def cnn_data():
         return torch.from_numpy(data["images"][:SAMPLES]), torch.from_numpy(data["target"][:SAMPLES])
 
 
+class Lstm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(4, 12, num_layers=2, batch_first=True)
+        self.head = nn.Linear(12, 5)
+
+    def forward(self, x):
+        return self.head(self.lstm(x)[0][:, -1])
+
+
+class Attention(nn.Module):
+    """Two layers of a decoder: causal attention, layer norms, a residual stream."""
+
+    def __init__(self):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True, activation="gelu", norm_first=True)
+        self.layers = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.embed, self.head = nn.Linear(4, 16), nn.Linear(16, 5)
+
+    def forward(self, x):
+        mask = nn.Transformer.generate_square_subsequent_mask(x.size(1), dtype=x.dtype)
+        return self.head(self.layers(self.embed(x), mask=mask, is_causal=True)[:, -1])
+
+
+def sequence_data():
+    generator = torch.Generator().manual_seed(6)
+    x = torch.randn(SAMPLES, 7, 4, generator=generator)
+    return x, (x.sum(1)[:, :1] * torch.arange(1, 6) + torch.randn(SAMPLES, 5, generator=generator)).argmax(1)
+
+
 def double(t):
     return t.double() if t.is_floating_point() else t
 
@@ -137,8 +167,14 @@ class Optimizers(Compared):
                 self.compare(cnn(), cnn_data(), name, OPTIMIZERS[name])
 
 
+    def test_recurrent_and_attending_networks_learn_as_in_pytorch(self):
+        for make in (Lstm, Attention):
+            with self.subTest(make.__name__):
+                torch.manual_seed(5)
+                self.compare(make(), sequence_data(), "adamw,lr=0.003,weight_decay=0.1", OPTIMIZERS["adamw,lr=0.003,weight_decay=0.1"])
+
+
 class Losses(Compared):
-    sgd = "sgd,lr=0.1,momentum=0.9", OPTIMIZERS["sgd,lr=0.05,momentum=0.9"]
 
     def losses(self, options, loss, target):
         self.compare(mlp(), (mlp_data()[0], target), "sgd,lr=0.05,momentum=0.9", OPTIMIZERS["sgd,lr=0.05,momentum=0.9"], steps=11,
