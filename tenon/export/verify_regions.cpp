@@ -161,7 +161,7 @@ class RegionVerifier {
     if (info.type != ValueType::tensor) return info;
     Sizes sizes = {rows};
     for (SymInt s : info.meta.sizes) sizes.push_back(s);
-    info.meta.sizes = sizes;
+    info.meta = make_meta(info.meta.dtype, sizes);
     return info;
   }
 
@@ -180,7 +180,9 @@ class RegionVerifier {
       if (!count) count = info.meta.sizes[0];
       need(same_size(*count, info.meta.sizes[0]), "it goes over ", quoted(info.name), " of ", info.meta.sizes[0],
            " rows and another tensor of ", *count);
-      info.meta.sizes.erase(0);
+      Sizes row = info.meta.sizes;
+      row.erase(0);
+      info.meta = make_meta(info.meta.dtype, row);
       row_infos.push_back(std::move(info));
     }
     need(count.has_value(), "expected tensors with rows to go over, got none");

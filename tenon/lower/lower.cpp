@@ -1,5 +1,7 @@
 #include "tenon/lower/lower.h"
 
+#include <algorithm>
+
 #include "tenon/lower/lowering.h"
 
 namespace tenon {
@@ -309,6 +311,9 @@ loop::BufferId Lowering::temporary(const loop::Buffer& like, Role role, size_t s
 }
 
 void Lowering::copy(BufferId from, BufferId to) {
+  const loop::Buffer &given = program_.buffers[from], &wanted = program_.buffers[to];
+  require(given.dtype == wanted.dtype && given.sizes.size() == wanted.sizes.size(), given.name, " is ", given.dtype,
+          given.sizes, " where ", wanted.dtype, wanted.sizes, " is expected");
   loop::Stage stage;
   stage.domain = program_.buffers[to].sizes;
   loop::Compute type = loop::compute_of(program_.buffers[to].dtype);
@@ -374,9 +379,26 @@ void Lowering::add_outputs() {
   for (const Update& u : updates) copy(u.from, u.to);
 }
 
+namespace {
+
+// Symbols of loops and choices go by names that no other has.
+void reserve_names(const GraphBody& graph, sym::ShapeEnv& shapes) {
+  for (const ValueInfo& info : graph.values) {
+    for (SymInt e : info.meta.sizes) shapes.reserve_names(e);
+    shapes.reserve_names(info.expr);
+  }
+  for (const Node& node : graph.nodes)
+    for (const Arg& arg : node.args)
+      if (auto* within = arg.get<Subgraph>()) reserve_names(*within->body, shapes);
+}
+
+}  // namespace
+
 loop::Program lower(const GraphBody& graph, const CallingConvention& convention) {
   Lowered lowered;
   lowered.shapes = graph.shapes;
+  if (std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& n) { return Lowering::is_control(n); }))
+    reserve_names(graph, lowered.shapes);
   Lowering(graph, convention, lowered).run();
   return std::move(lowered.program);
 }

@@ -38,6 +38,7 @@ class Lowering {
         tensors_(graph.values.size()) {}
 
   void run();
+  static bool is_control(const Node& node);
 
  private:
   bool is_tensor(Value v) const { return graph_.info(v).type == ValueType::tensor; }
@@ -71,7 +72,6 @@ class Lowering {
   void add_outputs();
 
   // Control flow: lower/control.cpp.
-  static bool is_control(const Node& node);
   void control(const Node& node);
   void choose(const Node& node);
   void repeat(const Node& node);

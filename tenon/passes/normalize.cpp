@@ -218,6 +218,12 @@ class Normalizer {
       copy.args[at] = Subgraph{node.args[at].get<Subgraph>()->name, Normalizer(body).body(body, grad, autocast)};
     }
     copy.results = node.results;
+    for (size_t at : graphs) {
+      const GraphBody& body = body_of(node, at);
+      bool condition = carries && graphs.size() == 2 && at == 0;
+      require(body.outputs.size() == (condition ? 1 : node.results.size()), node.op->target, ": a graph that gives ",
+              body.outputs.size(), " values for ", node.results.size(), " results");
+    }
     for_each_result(node, [&](Value v) {
       require(from.info(v).type == ValueType::tensor, node.op->target, ": its result ", quoted(from.info(v).name),
               " is a number, which is not supported yet; give a tensor instead");

@@ -78,5 +78,6 @@ import programs_models  # noqa: E402, F401
 import programs_views  # noqa: E402, F401
 import programs_state  # noqa: E402, F401
 import programs_library  # noqa: E402, F401
-import programs_control  # noqa: E402, F401
+if RELEASE >= (2, 15):
+    import programs_control  # noqa: E402, F401
 import programs_older  # noqa: E402, F401

@@ -1,4 +1,4 @@
-"""n: control flow: torch.cond, while_loop, map, scan, associative_scan, and graphs within graphs."""
+"""n: control flow, as the newest PyTorch exports it: torch.cond, while_loop, map, scan, associative_scan, and graphs within graphs."""
 
 import torch
 from torch import nn
@@ -21,7 +21,7 @@ class Branches(nn.Module):
         return y * 2 + total, total
 
 
-@program("n")
+@program("n", small=True)
 def condition_that_holds():
     return Program(Branches(), (torch.rand(4, 3),))
 
@@ -31,7 +31,7 @@ def condition_that_does_not_hold():
     return Program(Branches(), (-torch.rand(4, 3),))
 
 
-@program("n")
+@program("n", small=True)
 def condition_on_a_size():
     def forward(x):
         return cond(x.shape[0] > 3, lambda v: v.sin() * 2, lambda v: v.cos(), (x,))
@@ -51,7 +51,7 @@ def conditions_within_conditions():
     return Program(Function(forward), (torch.randn(4),), more=[((-torch.rand(4),), {}), ((torch.rand(4),), {})])
 
 
-@program("n")
+@program("n", small=True)
 def sizes_within_a_branch():
     def forward(x):
         return cond(x.sum() > -100, lambda v: v[v > 0].sum() * 2, lambda v: v.sum(), (x,))
@@ -69,7 +69,7 @@ class Repeated(nn.Module):
         return y * 3, rounds
 
 
-@program("n")
+@program("n", small=True)
 def loop():
     return Program(Repeated(), (torch.tensor(3), torch.randn(2, 4)))
 
@@ -92,7 +92,7 @@ class Mapped(nn.Module):
         return map_rows(lambda row, s: (self.layer(row) + s).relu(), x, shift)
 
 
-@program("n")
+@program("n", small=True)
 def map_over_rows():
     return Program(Mapped(), (torch.randn(4, 2, 3), torch.randn(5)), dynamic_shapes=({0: Dim("rows", min=2, max=20)}, None),
                    more=[((torch.randn(7, 2, 3), torch.randn(5)), {})])
@@ -112,7 +112,7 @@ class Recurrent(nn.Module):
         return outputs.cos() + last, last
 
 
-@program("n")
+@program("n", small=True)
 def scan_of_a_cell():
     return Program(Recurrent(), (torch.randn(2, 4), torch.randn(5, 2, 3)), dynamic_shapes=(None, {0: Dim("steps", min=2, max=20)}),
                    more=[((torch.randn(2, 4), torch.randn(9, 2, 3)), {})])
@@ -141,7 +141,7 @@ class ScannedConditions(nn.Module):
         return outputs + last, last
 
 
-@program("n")
+@program("n", small=True)
 def conditions_within_a_scan():
     return Program(ScannedConditions(), (torch.randn(3), torch.randn(6, 3)))
 
@@ -154,7 +154,7 @@ def maps_within_a_condition():
     return Program(Function(forward), (torch.randn(3, 4),))
 
 
-@program("n")
+@program("n", small=True)
 def associative_scan_of_sums():
     def forward(x):
         return associative_scan(lambda a, b: a + b, x, 0, combine_mode="pointwise").tanh()

@@ -27,7 +27,7 @@ class Branches(nn.Module):
 
 @program("m", small=True, until=(2, 9))
 def condition():
-    return Program(Branches(), (torch.randn(4, 3),), gradient=False, runs=False)
+    return Program(Branches(), (torch.randn(4, 3),), gradient=False)
 
 
 @program("m", small=True, until=(2, 9))
@@ -36,7 +36,7 @@ def condition_of_two_results():
         first, second = torch.cond(x.sum() > 100, lambda u, v: (u + v, u * 3), lambda u, v: (u - v, u * 2), [x, y])
         return first * second
 
-    return Program(Function(forward), (torch.randn(3), torch.randn(3)), gradient=False, runs=False)
+    return Program(Function(forward), (torch.randn(3), torch.randn(3)), gradient=False)
 
 
 @program("m", small=True, until=(2, 9))
