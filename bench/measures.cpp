@@ -1,6 +1,6 @@
 // The measures that `make bench` prints, one a line: name, value, unit.
 //   measures open FILE    opening and verifying a file, its weights mapped
-//   measures eager        one operator call on ten elements
+//   measures eager        one operator call on ten elements, without and with gradients
 //   measures run FILE     a prepared program on its sample inputs, in the interpreter
 //   measures lower FILE   from the file to the lowered program
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "tenon/autograd/record.h"
 #include "tenon/interp/eager.h"
 #include "tenon/ops/arithmetic.h"
 #include "tenon/pipeline.h"
@@ -48,6 +49,13 @@ void measure_eager() {
                                }) /
                 calls;
   std::printf("eager %.3f us\n", 1e6 * each);
+  autograd::set_requires_grad(x, true);
+  each = median_seconds(9,
+                        [&] {
+                          for (int i = 0; i < calls; ++i) autograd::call(add.op(), {x, y, CallArg(1)});
+                        }) /
+         calls;
+  std::printf("eager_with_gradients %.3f us\n", 1e6 * each);
 }
 
 void measure_run(const std::string& file) {
