@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
+#include "tenon/base/parallel.h"
 #include "tenon/interp/anchors.h"
 #include "tenon/loop/pack.h"
-#include "tenon/base/parallel.h"
 
 namespace {
 

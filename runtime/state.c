@@ -313,8 +313,7 @@ tenon_status tenon_state_set(tenon_state* state, const char* name, const tenon_t
   pthread_rwlock_wrlock(&state->lock);
   status = own_copy(state, buffer); /* bytes beyond the tensor's, if any, stay */
   if (status == TENON_OK) {
-    if (bytes && state->program->tables.buffers[buffer].strides != TENON_NONE)
-      copy_entry(state, buffer, tensor, true);
+    if (bytes && state->program->tables.buffers[buffer].strides != TENON_NONE) copy_entry(state, buffer, tensor, true);
     else if (bytes) memcpy(state->pointers[buffer], tensor->data, bytes);
     changed(state);
   }

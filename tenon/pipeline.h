@@ -13,7 +13,18 @@
 
 namespace tenon {
 
-enum class StageName : uint8_t { read, normalized, functional, joint, partition, loops, folded, fused, packed, kernels };
+enum class StageName : uint8_t {
+  read,
+  normalized,
+  functional,
+  joint,
+  partition,
+  loops,
+  folded,
+  fused,
+  packed,
+  kernels
+};
 std::optional<StageName> stage_named(std::string_view name);
 
 struct WalkOptions {

@@ -134,7 +134,8 @@ class Through {
 
     Subgraph graph = [&] {
       Builder inside(gradient->shapes);
-      Tensors sums = inside.inputs("accumulated", metas_of(to_sums)), rows = inside.inputs("row", rows_of(tensors(mapped)));
+      Tensors sums = inside.inputs("accumulated", metas_of(to_sums)),
+              rows = inside.inputs("row", rows_of(tensors(mapped)));
       Tensors arrived = inside.inputs("grad", rows_of(present(0, grads_.size())));
       Tensors kept = inside.inputs("captured", metas_of(captured));
       Tensors made = inside.append(gradient.body(), joined(rows, kept, arrived));
@@ -205,7 +206,8 @@ class Through {
 
     Subgraph graph = [&] {
       Builder inside(gradient->shapes);
-      Tensors carry = inside.inputs("grad_carried", metas_of(through)), sums = inside.inputs("accumulated", metas_of(to_sums));
+      Tensors carry = inside.inputs("grad_carried", metas_of(through)),
+              sums = inside.inputs("accumulated", metas_of(to_sums));
       Tensors states = inside.inputs("carried", rows_of(before)),
               rows = inside.inputs("row", rows_of(tensors(scanned)));
       Tensors given = inside.inputs("grad", rows_of(arrived)), kept = inside.inputs("captured", metas_of(captured));

@@ -5,6 +5,7 @@ from torch import nn
 from torch._higher_order_ops import associative_scan, cond, scan, while_loop
 from torch._higher_order_ops.hints_wrap import hints_wrapper
 from torch._higher_order_ops.map import map as map_rows
+from torch._higher_order_ops.strict_mode import strict_mode
 from torch.export import Dim
 
 from programs import Function, Program, program
@@ -168,3 +169,12 @@ def hints():
         return hints_wrapper(lambda a, b: (a + b).relu(), (x, y), {}, hints={"outer": True})
 
     return Program(Function(forward), (torch.randn(3, 4), torch.randn(3, 4)))
+
+
+@program("n")
+def strict():
+    def forward(x):
+        sine, twice = strict_mode(lambda v: (v.sin() + 1, v * 2), (x,))
+        return sine * twice, twice
+
+    return Program(Function(forward), (torch.randn(3, 4),))

@@ -37,8 +37,8 @@ TEST(HostCall, tensors_are_inputs_in_the_order_of_the_schema_absent_ones_too) {
 }
 
 TEST(HostCall, lists_of_tensors_are_inputs_one_by_one) {
-  HostCall c = host_call({}, call_of("aten::index.Tensor", {BufferRef{1}, std::vector<BufferRef>{{}, {2}, {3}}},
-                                     {BufferRef{4}}));
+  HostCall c = host_call(
+      {}, call_of("aten::index.Tensor", {BufferRef{1}, std::vector<BufferRef>{{}, {2}, {3}}}, {BufferRef{4}}));
   EXPECT_EQ(c.inputs, (std::vector<BufferRef>{{1}, {}, {2}, {3}}));
 }
 
