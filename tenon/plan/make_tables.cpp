@@ -331,6 +331,7 @@ class Planner {
   // What becomes known here lies in a segment of its own.
   void bound(Id body, SymInt symbol) {
     unbound_.erase(symbol.name());
+    bound_here_.push_back(symbol.name());
     segment_.reset();
     std::erase_if(deferred_, [&](BufferId b) {
       if (depends_on_data(program_.buffers[b])) return false;
@@ -633,9 +634,12 @@ class Planner {
   Id nested(const loop::Body& from) {
     Id outer = std::exchange(body_, t().body());
     auto segment = std::exchange(segment_, std::nullopt);
+    auto before = std::exchange(bound_here_, {});
     for (size_t i = 0; i < from.steps.size(); ++i)
       execute(body_, from.steps[i], program_.origins.empty() ? "" : program_.origins[from.nodes[i]]);
     segment_ = segment;
+    unbound_.insert(bound_here_.begin(), bound_here_.end());  // what a body binds is known within it alone
+    bound_here_ = std::move(before);
     return std::exchange(body_, outer);
   }
 
@@ -669,6 +673,7 @@ class Planner {
   std::vector<std::pair<size_t, Id>> numbers_;
   std::vector<std::pair<Id, SymInt>> number_outputs_;
   std::vector<BufferId> deferred_;                // outputs whose sizes are not known yet
+  std::vector<std::string_view> bound_here_;      // symbols that this list of steps binds
   std::unordered_set<std::string_view> unbound_;  // symbols that data will tell
   std::unordered_map<std::string, size_t> kernel_ids_;
   std::optional<Id> random_, drawn_;
