@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tenon::nn {
+namespace tenon::TENON_INLINE v0::nn {
 
 MultiheadAttention::MultiheadAttention(std::int64_t embed_dim, std::int64_t num_heads,
                                        const MultiheadAttentionOptions& options)
@@ -110,4 +110,4 @@ Tensor TransformerEncoderLayer::forward(const Tensor& src, const Tensor& src_mas
   return norm2(x + feed(x));
 }
 
-}  // namespace tenon::nn
+}  // namespace tenon::TENON_INLINEv0::nn

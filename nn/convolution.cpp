@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-namespace tenon::nn::detail {
+namespace tenon::TENON_INLINE v0::nn::detail {
 namespace {
 
 std::vector<std::int64_t> weight_sizes(std::int64_t first, std::int64_t second, const Extents& kernel,
@@ -65,4 +65,4 @@ Tensor TransposedConvolution::forward(const Tensor& x) const {
   return conv_transpose3d(x, weight, bias, o.stride, o.padding, o.output_padding, o.groups, o.dilation);
 }
 
-}  // namespace tenon::nn::detail
+}  // namespace tenon::TENON_INLINEv0::nn::detail

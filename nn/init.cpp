@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace tenon::nn::init {
+namespace tenon::TENON_INLINE v0::nn::init {
 
 Fans fans(const Tensor& weight) {
   if (weight.dim() < 2)
@@ -75,4 +75,4 @@ const Tensor& kaiming_normal_(const Tensor& t, const Kaiming& options) {
   return init::normal_(t, 0, kaiming_deviation(t, options));
 }
 
-}  // namespace tenon::nn::init
+}  // namespace tenon::TENON_INLINEv0::nn::init

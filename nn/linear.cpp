@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace tenon::nn {
+namespace tenon::TENON_INLINE v0::nn {
 
 Linear::Linear(std::int64_t in_features, std::int64_t out_features, bool with_bias, DType dtype)
     : weight(add_parameter("weight", empty({out_features, in_features}, dtype))),
@@ -46,4 +46,4 @@ PReLU::PReLU(std::int64_t num_parameters, double init, DType dtype)
     : weight(add_parameter("weight", full({num_parameters}, init, dtype))) {}
 Tensor PReLU::forward(const Tensor& x) const { return prelu(x, weight); }
 
-}  // namespace tenon::nn
+}  // namespace tenon::TENON_INLINEv0::nn

@@ -1,7 +1,7 @@
 #include <tenon/arithmetic.h>
 #include <tenon/nn/loss.h>
 
-namespace tenon::nn {
+namespace tenon::TENON_INLINE v0::nn {
 namespace {
 std::int64_t number(Reduction reduction) {
   switch (reduction) {
@@ -52,4 +52,4 @@ Tensor KLDivLoss::operator()(const Tensor& input, const Tensor& target) const {
   return kl_div(input, target, 2, log_target_) / input.size(0);
 }
 
-}  // namespace tenon::nn
+}  // namespace tenon::TENON_INLINEv0::nn

@@ -3,7 +3,7 @@
 #include <functional>
 #include <set>
 
-namespace tenon::nn {
+namespace tenon::TENON_INLINE v0::nn {
 
 struct Module::Body {
   struct Entry {
@@ -140,4 +140,4 @@ void Module::apply(const std::function<void(const std::string& name, const Modul
   walk("", body_);
 }
 
-}  // namespace tenon::nn
+}  // namespace tenon::TENON_INLINEv0::nn

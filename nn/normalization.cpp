@@ -1,6 +1,6 @@
 #include <tenon/nn/normalization.h>
 
-namespace tenon::nn {
+namespace tenon::TENON_INLINE v0::nn {
 
 detail::BatchNormalization::BatchNormalization(std::int64_t least_rank, std::int64_t most_rank, std::int64_t channels,
                                                const BatchNormOptions& options)
@@ -50,4 +50,4 @@ RMSNorm::RMSNorm(const Extents& normalized_shape, const RMSNormOptions& options)
 }
 Tensor RMSNorm::forward(const Tensor& x) const { return rms_norm(x, shape_, weight, eps_); }
 
-}  // namespace tenon::nn
+}  // namespace tenon::TENON_INLINEv0::nn

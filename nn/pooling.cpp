@@ -1,6 +1,6 @@
 #include <tenon/nn/pooling.h>
 
-namespace tenon::nn::detail {
+namespace tenon::TENON_INLINE v0::nn::detail {
 namespace {
 
 IntList stride_of(const std::optional<Extents>& stride, const Extents& kernel) { return stride ? *stride : kernel; }
@@ -37,4 +37,4 @@ Tensor adaptive_max_pool(std::size_t dims, const Tensor& x, const Extents& sizes
   return std::get<0>(adaptive_max_pool3d(x, each));
 }
 
-}  // namespace tenon::nn::detail
+}  // namespace tenon::TENON_INLINEv0::nn::detail

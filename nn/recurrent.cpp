@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-namespace tenon::nn {
+namespace tenon::TENON_INLINE v0::nn {
 
 detail::Recurrent::Recurrent(std::int64_t gates, std::int64_t input_size, std::int64_t hidden_size,
                              const RecurrentOptions& options)
@@ -53,4 +53,4 @@ GRU::Result GRU::forward(const Tensor& input, const Tensor& hidden) const {
   return {output, last};
 }
 
-}  // namespace tenon::nn
+}  // namespace tenon::TENON_INLINEv0::nn

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tenon::optim {
+namespace tenon::TENON_INLINE v0::optim {
 
 double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, double norm_type) {
   NoGradGuard off;
@@ -26,4 +26,4 @@ void clip_grad_value_(const std::vector<Tensor>& parameters, double value) {
     if (Tensor grad = parameter.grad()) grad.clamp_(-value, value);
 }
 
-}  // namespace tenon::optim
+}  // namespace tenon::TENON_INLINEv0::optim

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace tenon::optim {
+namespace tenon::TENON_INLINE v0::optim {
 
 Optimizer::Optimizer(Hyperparameters usual) : usual_(std::move(usual)) {
   usual_.emplace("initial_lr", std::nan(""));  // schedules remember it here
@@ -248,4 +248,4 @@ void Adagrad::update(const Tensor& parameter, const Tensor& grad, const Hyperpar
   parameter.addcdiv_(d, sum.sqrt().add_(o.at("eps")), -o.at("lr") / (1 + (step - 1) * o.at("lr_decay")));
 }
 
-}  // namespace tenon::optim
+}  // namespace tenon::TENON_INLINEv0::optim

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace tenon::optim {
+namespace tenon::TENON_INLINE v0::optim {
 
 // The rate that a schedule starts from is the group's own when the first schedule was made over it.
 Schedule::Schedule(Optimizer& optimizer) : optimizer_(optimizer) {
@@ -152,4 +152,4 @@ void SequentialLR::set_others(std::int64_t step) {
   schedules_[which]->set_others(at);
 }
 
-}  // namespace tenon::optim
+}  // namespace tenon::TENON_INLINEv0::optim

@@ -64,7 +64,7 @@ namespace {
 void visit_below(const Arena& arena, ExprId id, std::unordered_set<ExprId>& seen,
                  const std::function<void(ExprId)>& visit) {
   if (id == ~0u || !seen.insert(id).second) return;
-  const ExprNode& n = arena[id];
+  const ExprNode n = arena[id];  // a copy: the visitor may add to the arena
   for (ExprId arg : n.args) visit_below(arena, arg, seen, visit);
   visit_below(arena, n.guard, seen, visit);
   visit_below(arena, n.otherwise, seen, visit);
