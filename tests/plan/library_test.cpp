@@ -26,11 +26,9 @@ TEST(LibraryCalls, sorting_serves_every_size) {
       Buffers<int64_t> b;
       loop::Sort s = sort_of(b, m, n, dim);
       std::vector<int64_t> expected = b.values(s.in), got;
-      int64_t across = dim ? 1 : n, lines = dim ? m : n, length = dim ? n : m;
+      int64_t across = dim ? 1 : n, between = dim ? n : 1, lines = dim ? m : n, length = dim ? n : m;
       for (int64_t line = 0; line < lines; ++line) {
-        auto at = [&](int64_t i) -> int64_t& {
-          return expected[static_cast<size_t>((dim ? line * n : line) + i * across)];
-        };
+        auto at = [&](int64_t i) -> int64_t& { return expected[static_cast<size_t>(line * between + i * across)]; };
         for (int64_t i = 1; i < length; ++i)
           for (int64_t j = i; j > 0 && at(j) < at(j - 1); --j) std::swap(at(j), at(j - 1));
       }
