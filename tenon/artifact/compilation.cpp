@@ -105,17 +105,11 @@ Compilation::Compilation(const Executable& executable, const State& state, const
 }
 
 void Compilation::fill(std::span<std::byte> weights) const {
-  uint64_t done = 0;
-  auto report = [&](uint64_t bytes) {
-    done += bytes;
-    if (options_.progress) options_.progress(done, weights.size());
-  };
   derive(
       executable_.program, [&](size_t input) { return state(input); }, planned_.weights, weights);
   for (const plan::WeightItem& item : planned_.weights) {
     const loop::Buffer& buffer = executable_.program.buffers[item.buffer];
     if (buffer.role == loop::Role::state) put(state(buffer.slot), buffer, weights.subspan(item.offset, item.bytes));
-    report(item.bytes);
   }
   for (const auto& [tensor, sample] : samples_)
     if (sample.bytes > 0) std::memcpy(weights.data() + sample.offset, tensor.bytes(), sample.bytes);

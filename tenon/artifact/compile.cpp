@@ -48,7 +48,7 @@ package::CodeImage generated(const plan::Planned& planned, Target target) {
 /// The families of the kernel library that the program calls, whole.
 void add_library(const plan::Planned& planned, Target target, std::vector<package::CodeImage>& to) {
   auto called = [&](const kernels::Symbol& s) {
-    return std::find(planned.library.begin(), planned.library.end(), s.name) != planned.library.end();
+    return std::find(planned.called.begin(), planned.called.end(), s.name) != planned.called.end();
   };
   for (const kernels::Image& image : kernels::images()) {
     if (image.target != code_of(target) || std::none_of(image.symbols.begin(), image.symbols.end(), called)) continue;

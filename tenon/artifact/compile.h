@@ -1,7 +1,6 @@
 // A program made ready, compiled: machine code for its stages, the library's for its anchors, tables and weights, in
 // one shared object that needs no relocation and no compiler.
 #pragma once
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,8 +25,6 @@ struct CompileOptions {
   std::vector<std::string> parameters = {};
   /// Arguments to keep as samples, flattened as the program takes them.
   std::optional<std::vector<CallArg>> samples;
-  /// Called with the bytes of weights written so far and in all.
-  std::function<void(uint64_t, uint64_t)> progress;
 };
 
 /// Writes a file; it appears whole or not at all. Unsupported names what cannot be compiled.

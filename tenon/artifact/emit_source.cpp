@@ -113,7 +113,7 @@ void emit_source(const Executable& executable, const State& state, const std::st
   partial += ".partial";
   fs::remove_all(partial, error);
   try {
-    write_all(executable, state, partial, options.compile, options.library);
+    write_all(executable, state, partial, options.compile, options.output);
     fs::remove(to, error);
     fs::rename(partial, to);
   } catch (const fs::filesystem_error& e) {

@@ -9,7 +9,7 @@ namespace tenon::artifact {
 
 struct SourceOptions {
   CompileOptions compile;
-  std::string library = "model.so";  // what the command in the folder writes
+  std::string output = "model.so";  // what the command in the folder writes
 };
 
 /// Writes a folder, which must not exist or be empty; it appears whole or not at all. kernels.c begins with the

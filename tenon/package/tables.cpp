@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "runtime/include/tenon/runtime.h"
 #include "tenon/base/error.h"
 
 namespace tenon::package {
@@ -17,34 +18,6 @@ Id append(std::vector<T>& table, const T& element) {
   Id id = index_of(table.size());
   table.push_back(element);
   return id;
-}
-
-size_t item_size(tenon_dtype dtype) {
-  switch (dtype) {
-    case TENON_BOOL:
-    case TENON_U8:
-    case TENON_I8:
-    case TENON_F8_E4M3FN:
-    case TENON_F8_E5M2:
-    case TENON_F8_E4M3FNUZ:
-    case TENON_F8_E5M2FNUZ:
-    case TENON_F8_E8M0FNU: return 1;
-    case TENON_I16:
-    case TENON_U16:
-    case TENON_F16:
-    case TENON_BF16: return 2;
-    case TENON_I32:
-    case TENON_U32:
-    case TENON_F32:
-    case TENON_C32: return 4;
-    case TENON_I64:
-    case TENON_U64:
-    case TENON_F64:
-    case TENON_C64: return 8;
-    case TENON_C128: return 16;
-    case TENON_DTYPE_COUNT: break;
-  }
-  unreachable();
 }
 }  // namespace
 
@@ -115,7 +88,7 @@ Id Tables::add_buffer(const BufferSpec& spec, tenon_role role, Id slot) {
   b.root = none;
   b.sizes = consecutive(spec.sizes);
   b.strides = spec.strides ? consecutive(*spec.strides) : none;
-  Expr bytes = static_cast<int64_t>(item_size(spec.dtype));
+  Expr bytes = static_cast<int64_t>(tenon_dtype_size(spec.dtype));
   for (const Expr& size : spec.sizes) bytes = bytes * size;
   expect(spec.bytes || !spec.strides || role == TENON_ROLE_INPUT || role == TENON_ROLE_OUTPUT,
          "a strided buffer without its number of bytes");

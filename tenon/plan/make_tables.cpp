@@ -538,8 +538,8 @@ class Planner {
     return std::nullopt;
   }
   Id library(std::string_view function) {
-    if (std::find(out_.library.begin(), out_.library.end(), function) == out_.library.end())
-      out_.library.emplace_back(function);
+    if (std::find(out_.called.begin(), out_.called.end(), function) == out_.called.end())
+      out_.called.emplace_back(function);
     return t().function(function);
   }
 

@@ -30,7 +30,7 @@ struct WeightItem {
 struct Planned {
   package::Tables tables;
   std::vector<std::unique_ptr<compile::Kernel>> kernels;  // generated, equal ones once
-  std::vector<std::string> library;                       // functions of kernels/ that are called, each once
+  std::vector<std::string> called;                        // functions of kernels/ that are called, each once
   std::vector<WeightItem> weights;
   std::vector<std::string> steps;       // described: what is called, on what, and for which node
   std::vector<size_t> inputs, outputs;  // of the tables: which input and output of the program each one is
