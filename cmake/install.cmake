@@ -3,7 +3,8 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 find_package(Threads REQUIRED)
 get_property(tenon_parts GLOBAL PROPERTY TENON_PARTS)
-list(TRANSFORM tenon_parts REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE tenon_objects)
+# Precompiled headers count as objects of a target, too.
+list(TRANSFORM tenon_parts REPLACE "(.+)" "$<FILTER:$<TARGET_OBJECTS:\\1>,EXCLUDE,[.][gp]ch$>" OUTPUT_VARIABLE tenon_objects)
 list(APPEND tenon_objects $<TARGET_OBJECTS:tenon_runtime>)   # compiled programs run in it
 
 # The archive is one object in which only the interface is global: whatever else the folders call each other by cannot meet a name of

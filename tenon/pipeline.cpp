@@ -94,6 +94,7 @@ const Graph& Walk::normalized() {
 }
 
 const FunctionalProgram& Walk::functional() {
+  LoweringScope scope(options_.lowering);
   if (!functional_)
     functional_ = driver_.run("functionalize", normalized()->nodes.size(),
                               [&] { return functionalize(program_, normalized(), options_.inputs); });
@@ -101,6 +102,7 @@ const FunctionalProgram& Walk::functional() {
 }
 
 const JointProgram& Walk::joint() {
+  LoweringScope scope(options_.lowering);
   if (!joint_)
     joint_ = driver_.run("differentiate", normalized()->nodes.size(), [&] {
       return make_joint(functional_of_samples(program_, normalized(), options_.inputs), options_.of, options_.wrt);
@@ -114,11 +116,13 @@ const TrainingProgram& Walk::partition() {
 }
 
 std::shared_ptr<const Executable> Walk::executable() {
+  LoweringScope scope(options_.lowering);
   if (!executable_) executable_ = prepare(functional(), driver_);
   return executable_;
 }
 
 std::shared_ptr<const Executable> Walk::executable_after(StageName stage) {
+  LoweringScope scope(options_.lowering);
   return prepare(functional(), driver_, stage);
 }
 

@@ -9,6 +9,7 @@
 #include "tenon/aot/joint.h"
 #include "tenon/aot/partition.h"
 #include "tenon/passes/driver.h"
+#include "tenon/rules/lowering_options.h"
 #include "tenon/session/session.h"
 
 namespace tenon {
@@ -31,6 +32,7 @@ struct WalkOptions {
   size_t of = 0;                // joint, partition: the user output that is differentiated
   Wrt wrt;                      // and with respect to what
   std::vector<CallArg> inputs;  // flattened arguments: which of them share memory matters to what they update
+  LoweringOptions lowering;
 };
 
 /// The one walk of a program through the stages. Each stage is made when it is first asked for, by the passes before

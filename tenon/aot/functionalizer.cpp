@@ -8,9 +8,11 @@
 
 namespace tenon {
 
-CallResults Functionalizer::run(const Op& op, CallArgs args) {
+CallResults Functionalizer::run(const Op& op, CallArgs args) { return execute(op, std::move(args), nullptr); }
+
+CallResults Functionalizer::execute(const Op& op, CallArgs args, const KnownMetas* known) {
   if (op.functional) return write_call(op, std::move(args));
-  if (op.kind == OpKind::view) return view_call(op, args);
+  if (op.kind == OpKind::view) return view_call(op, args, known);
   const OpDef* def = op.def;
   bool declares_alias = false;
   for (const SchemaArg& r : op.schema.returns) declares_alias = declares_alias || !r.alias.empty();
@@ -20,7 +22,7 @@ CallResults Functionalizer::run(const Op& op, CallArgs args) {
     return def->decompose(build).values;
   }
   require(!op.writes(), "the operator ", op.name(), " writes to its arguments in a way that is not supported yet");
-  CallResults values = emit(op, args);
+  CallResults values = emit(op, args, known);
   for (CallArg& v : values) v = map_tensors<Tensor>(v, [&](const Tensor& t) { return fresh(t); });
   return values;
 }
@@ -66,22 +68,14 @@ CallArgs Functionalizer::values_of(const CallArgs& args) {
   return out;
 }
 
-CallResults Functionalizer::emit(const Op& op, const CallArgs& args) {
-  CallArgs values = values_of(args);
-  if (known_metas && known_for == &op) {
-    tracer.known_metas = known_metas;
-    known_for = nullptr;
-  }
-  CallResults results = tracer.call(op, std::move(values));
-  tracer.known_metas = nullptr;
-  return results;
+CallResults Functionalizer::emit(const Op& op, const CallArgs& args, const KnownMetas* known) {
+  return known ? tracer.append(op, values_of(args), *known) : tracer.call(op, values_of(args));
 }
 
-CallResults Functionalizer::view_call(const Op& op, const CallArgs& args) {
+CallResults Functionalizer::view_call(const Op& op, const CallArgs& args, const KnownMetas* known) {
   AliasedTensor base = find(args[0].as<Tensor>());  // a copy: look() may move the table
   MetaCall call(op, args);
   std::vector<IndexMap> maps = op.def->view(call);
-  const auto* known = known_for == &op ? known_metas : nullptr;
   // The op itself is the best way to read its result now, unless the value lies otherwise than the program thinks.
   Tensor value = read(base.handle);
   bool direct = true;
@@ -98,7 +92,7 @@ CallResults Functionalizer::view_call(const Op& op, const CallArgs& args) {
   }
   std::vector<Tensor> currents;
   if (direct) {
-    CallResults results = emit(op, args);
+    CallResults results = emit(op, args, known);
     for (const CallArg& r : results) for_each_tensor(r, [&](const Tensor& t) { currents.push_back(t); });
   } else {
     DispatchScope scope(&tracer);

@@ -32,8 +32,6 @@ class Functionalizer : public Dispatcher {
  public:
   explicit Functionalizer(GraphBody& graph) : tracer(graph) {}
   Tracer tracer;
-  const std::vector<BasicArg<TensorMeta>>* known_metas = nullptr;  // of the results of the node being replayed
-  const Op* known_for = nullptr;
 
   CallResults run(const Op& op, CallArgs args) override;
 
@@ -50,12 +48,16 @@ class Functionalizer : public Dispatcher {
   AliasedTensor& find(const Tensor& handle);
 
  private:
+  using KnownMetas = std::vector<BasicArg<TensorMeta>>;  // of the results of a node that is replayed
+
+  // `known` is null where the operator's rule is to be asked.
+  CallResults execute(const Op& op, CallArgs args, const KnownMetas* known);
   CallArgs values_of(const CallArgs& args);
-  CallResults emit(const Op& op, const CallArgs& args);
-  CallResults view_call(const Op& op, const CallArgs& args);
+  CallResults emit(const Op& op, const CallArgs& args, const KnownMetas* known);
+  CallResults view_call(const Op& op, const CallArgs& args, const KnownMetas* known);
   CallResults write_call(const Op& op, CallArgs args);
   void write(const Tensor& target, Tensor value);
-  CallResults control(const Op& op, CallArgs args, std::vector<BasicArg<TensorMeta>> metas);
+  CallResults control(const Op& op, CallArgs args, KnownMetas metas);
 
   std::unordered_map<const Tensor::Impl*, AliasedTensor> tensors_;
 };

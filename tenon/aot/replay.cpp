@@ -76,13 +76,11 @@ void Functionalizer::replay(const GraphBody& from, std::vector<CallArg>& values)
     }
     std::vector<BasicArg<TensorMeta>> metas = metas_of(from, node);
     GradMode grad(node.grad_enabled);
-    tracer.origin = &node.origin;
-    known_metas = &metas;
-    known_for = node.op->functional ? nullptr : node.op;
-    CallResults results =
-        has_graphs(node) ? control(*node.op, std::move(args), metas) : call(*node.op, std::move(args));
-    known_metas = nullptr;
-    tracer.origin = nullptr;
+    tracer.metadata = node.origin.metadata;
+    require_given(*node.op, args);
+    CallResults results = has_graphs(node) ? control(*node.op, std::move(args), std::move(metas))
+                                           : execute(*node.op, std::move(args), &metas);
+    tracer.metadata = {};
     for (size_t i = 0; i < node.results.size(); ++i) {
       if (auto* v = node.results[i].get<Value>(); v && *v) values[v->id] = results[i];
       else if (auto* list = node.results[i].get<std::vector<Value>>()) {
@@ -96,7 +94,7 @@ void Functionalizer::replay(const GraphBody& from, std::vector<CallArg>& values)
 }
 
 // What one of the graphs of a choice writes to comes out of all of them, and is written when the choice is made.
-CallResults Functionalizer::control(const Op& op, CallArgs args, std::vector<BasicArg<TensorMeta>> metas) {
+CallResults Functionalizer::control(const Op& op, CallArgs args, KnownMetas metas) {
   std::vector<Tensor> operands;
   for (const CallArg& arg : args)
     if (auto* list = arg.get<std::vector<Tensor>>()) operands.insert(operands.end(), list->begin(), list->end());
@@ -130,10 +128,7 @@ CallResults Functionalizer::control(const Op& op, CallArgs args, std::vector<Bas
       values.push_back(map_tensors<Tensor>(arg, [&](const Tensor& t) { return read(t); }));
     }
   }
-  tracer.known_metas = &metas;
-  CallResults made = tracer.call(op, std::move(values));
-  tracer.known_metas = nullptr;
-  known_metas = nullptr;
+  CallResults made = tracer.append(op, std::move(values), std::move(metas));
   for (size_t i = 0, at = results; i < operands.size(); ++i)
     if (written[i]) write(operands[i], made[at++].as<Tensor>());
   made.resize(results);

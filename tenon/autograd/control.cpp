@@ -296,10 +296,7 @@ class Through {
     return out;
   }
   CallResults call(const Op& op, CallArgs args, const std::vector<BasicArg<TensorMeta>>& metas) {
-    tracer_.known_metas = &metas;
-    CallResults out = tracer_.call(op, std::move(args));
-    tracer_.known_metas = nullptr;
-    return out;
+    return tracer_.append(op, std::move(args), metas);
   }
   static std::vector<OperandGradient> paired(const Values& operands, const CallResults& results, size_t first) {
     std::vector<OperandGradient> out;
@@ -339,7 +336,7 @@ void prepare_scan(const Node& node, Replay& replay) {
 void prepare_repeat(const Node& node, Replay& replay) {
   GraphBody& graph = replay.graph.body();
   Tracer tracer(graph);
-  tracer.origin = &node.origin;
+  tracer.metadata = node.origin.metadata;
   tracer.phase = node.phase;
   GradMode mode(node.grad_enabled);
   DispatchScope scope(&tracer);
@@ -350,8 +347,7 @@ void prepare_repeat(const Node& node, Replay& replay) {
   std::vector<BasicArg<TensorMeta>> metas;
   const Tensors carried = args[2].as<Tensors>();
   for (const Tensor& t : carried) metas.emplace_back(stacked(t.meta(), rounds));
-  tracer.known_metas = &metas;
-  CallResults made = tracer.call(repeat_stacked.op(), std::move(args));
+  CallResults made = tracer.append(repeat_stacked.op(), std::move(args), std::move(metas));
   size_t i = 0;
   for_each_result(node, [&](Value v) {
     Tensor all = cat(Tensors{unsqueeze(carried[i], 0), made[i].as<Tensor>()}, 0);

@@ -7,13 +7,12 @@
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/views.h"
+#include "tenon/rules/lowering_options.h"
 #include "tenon/rules/registry.h"
 #include "tenon/trace/trace.h"
 
 namespace tenon::autograd {
 namespace {
-
-thread_local bool unrecorded = false;
 
 Tensor without_data(const Tensor& t) {
   static const std::shared_ptr<Storage> nothing = std::make_shared<Storage>(size_t{0});
@@ -142,8 +141,8 @@ void append_key(std::string& key, const Tensor& t) {
   const TensorMeta& m = t.meta();
   append_raw(key, static_cast<uint8_t>(m.dtype));
   append_raw(key, static_cast<uint8_t>(1 + m.rank() * 2 + m.wrapped_number));
-  for (SymInt s : m.sizes) append_raw(key, s.as_int());
-  for (SymInt s : m.strides) append_raw(key, s.as_int());
+  for (const SymInt& s : m.sizes) append_raw(key, s.as_int());
+  for (const SymInt& s : m.strides) append_raw(key, s.as_int());
 }
 void append_key(std::string& key, const CallArg& arg) {
   append_raw(key, static_cast<uint8_t>(arg.v.index()));
@@ -157,7 +156,7 @@ void append_key(std::string& key, const CallArg& arg) {
   else if (auto* dtype = arg.get<DType>()) append_raw(key, *dtype);
   else if (auto* sizes = arg.get<Sizes>()) {
     append_raw(key, sizes->size());
-    for (SymInt i : *sizes) append_raw(key, i.as_int());
+    for (const SymInt& i : *sizes) append_raw(key, i.as_int());
   } else if (auto* reals = arg.get<std::vector<double>>()) {
     append_raw(key, reals->size());
     for (double d : *reals) append_raw(key, d);
@@ -171,6 +170,7 @@ class CallKinds {
   const std::shared_ptr<const CallKind>* find(const Op& op, const CallArgs& args, const Needed& needed) {
     key_.clear();
     append_raw(key_, &op);
+    append_raw(key_, lowering_options());
     key_.append(reinterpret_cast<const char*>(needed.data()), needed.size());
     for (const CallArg& arg : args) append_key(key_, arg);
     auto found = kinds_.find(key_);
@@ -453,11 +453,8 @@ Dispatcher& recorder() {
   return recorder;
 }
 
-Unrecorded::Unrecorded() : previous_(unrecorded) { unrecorded = true; }
-Unrecorded::~Unrecorded() { unrecorded = previous_; }
-
 CallResults call(const Op& op, CallArgs args) {
-  if (unrecorded) return dispatch(op, std::move(args));
+  if (context().unrecorded) return dispatch(op, std::move(args));
   bool is_view = op.kind == OpKind::view && !op.traits.stops_gradient && args[0].is<Tensor>() && args[0].as<Tensor>() &&
                  !args[0].as<Tensor>().is_traced();
   if (grad_enabled() && !op.traits.stops_gradient && (is_view || wants_grad(args))) {

@@ -12,14 +12,9 @@ CallResults call(const Op& op, CallArgs args);
 
 /// While it lives, calls on this thread go straight to the dispatcher on top, whatever their arguments want: a program
 /// is being made of them.
-class Unrecorded {
+class Unrecorded : ContextScope<bool> {
  public:
-  Unrecorded();
-  ~Unrecorded();
-  Unrecorded(const Unrecorded&) = delete;
-
- private:
-  bool previous_;
+  Unrecorded() : ContextScope(&Context::unrecorded, true) {}
 };
 
 /// The dispatcher that does this for calls that rules make.

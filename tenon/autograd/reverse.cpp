@@ -158,8 +158,7 @@ class Backward {
         for_each_tensor(result, [&](const Value& v) { take(v); });
       }
       if (!any) continue;
-      tracer_.copy_of = static_cast<NodeId>(i);
-      tracer_.origin = &node.origin;
+      tracer_.metadata = node.origin.metadata;
       if (node.op->kind == OpKind::view) through_view(node, grads);
       else if (is_control(node)) {
         for (OperandGradient& g : through_control(node, grads, tracer_, [&](Value v) { return reach[v]; }))

@@ -1,11 +1,14 @@
-// A vector of trivially copyable elements that keeps short contents inside itself: sizes, strides and argument lists.
+// A vector that keeps short contents inside itself: sizes, strides and argument lists. Its elements move and are
+// destroyed without failing.
 #pragma once
 #include <cstddef>
 #include <cstring>
 #include <initializer_list>
+#include <new>
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include "tenon/base/text.h"
 
@@ -16,7 +19,8 @@ namespace tenon {
 
 template <class T, size_t N>
 class SmallVector {
-  static_assert(std::is_trivially_copyable_v<T>);
+  static constexpr bool trivial = std::is_trivially_copyable_v<T>;
+  static_assert(std::is_nothrow_move_constructible_v<T> && std::is_nothrow_destructible_v<T>);
 
  public:
   using value_type = T;
@@ -28,19 +32,23 @@ class SmallVector {
   SmallVector(SmallVector&& other) noexcept { take(other); }
   SmallVector& operator=(const SmallVector& other) {
     if (this != &other) {
-      size_ = 0;
+      clear();
       append(other.data(), other.size());
     }
     return *this;
   }
   SmallVector& operator=(SmallVector&& other) noexcept {
     if (this != &other) {
+      clear();
       release();
       take(other);
     }
     return *this;
   }
-  ~SmallVector() { release(); }
+  ~SmallVector() {
+    clear();
+    release();
+  }
 
   T* data() { return heap_ ? heap_ : reinterpret_cast<T*>(inline_); }
   const T* data() const { return heap_ ? heap_ : reinterpret_cast<const T*>(inline_); }
@@ -60,31 +68,40 @@ class SmallVector {
   operator std::span<const T>() const { return {data(), size_}; }
 
   void push_back(const T& value) {
-    T copy = value;
-    reserve(size_ + 1);
-    data()[size_++] = copy;
+    if (size_ == capacity_) {
+      T copy = value;  // it may be an element of this
+      reserve(size_ + 1);
+      new (data() + size_) T(std::move(copy));
+    } else {
+      new (data() + size_) T(value);
+    }
+    ++size_;
   }
   void pop_back() {
     checked(0);
-    --size_;
+    shrink(size_ - 1);
   }
   void resize(size_t count, const T& value = T{}) {
+    if (count <= size_) return shrink(count);
+    T copy = value;
     reserve(count);
-    for (size_t i = size_; i < count; ++i) data()[i] = value;
-    size_ = count;
+    while (size_ < count) {
+      new (data() + size_) T(copy);
+      ++size_;
+    }
   }
-  void clear() { size_ = 0; }
+  void clear() { shrink(0); }
   void insert(size_t at, const T& value) {
     if (at > size_) fail_index(at, size_);
-    push_back(value);
-    T moved = value;
-    for (size_t i = size_ - 1; i > at; --i) data()[i] = data()[i - 1];
-    data()[at] = moved;
+    T copy = value;
+    push_back(copy);
+    for (size_t i = size_ - 1; i > at; --i) data()[i] = std::move(data()[i - 1]);
+    data()[at] = std::move(copy);
   }
   void erase(size_t at) {
     checked(at);
-    for (size_t i = at; i + 1 < size_; ++i) data()[i] = data()[i + 1];
-    --size_;
+    for (size_t i = at; i + 1 < size_; ++i) data()[i] = std::move(data()[i + 1]);
+    shrink(size_ - 1);
   }
   void append(std::span<const T> items) { append(items.data(), items.size()); }
   void reserve(size_t count) {
@@ -93,7 +110,7 @@ class SmallVector {
       fail_index(count, size_);
     size_t larger = count > 2 * capacity_ ? count : 2 * capacity_;
     T* heap = static_cast<T*>(::operator new(larger * sizeof(T)));
-    if (size_) std::memcpy(static_cast<void*>(heap), data(), size_ * sizeof(T));
+    relocate(data(), size_, heap);
     release();
     heap_ = heap;
     capacity_ = larger;
@@ -118,14 +135,36 @@ class SmallVector {
     if (count > most) [[unlikely]]
       fail_index(count, size_);
     reserve(size_ + count);
-    if (count) std::memcpy(static_cast<void*>(data() + size_), items, count * sizeof(T));
-    size_ += count;
+    if constexpr (trivial) {
+      if (count) std::memcpy(static_cast<void*>(data() + size_), items, count * sizeof(T));
+      size_ += count;
+    } else {
+      T* to = data() + size_;
+      for (size_t i = 0; i < count; ++i) new (to + i) T(items[i]);
+      size_ += count;
+    }
+  }
+  void shrink(size_t count) {
+    if constexpr (!trivial)
+      for (T *at = data() + count, *last = data() + size_; at < last; ++at) at->~T();
+    size_ = count;
+  }
+  // Moves elements to raw memory, and leaves raw memory behind.
+  static void relocate(T* from, size_t count, T* to) {
+    if constexpr (trivial) {
+      if (count) std::memcpy(static_cast<void*>(to), from, count * sizeof(T));
+    } else {
+      for (size_t i = 0; i < count; ++i) {
+        new (to + i) T(std::move(from[i]));
+        from[i].~T();
+      }
+    }
   }
   void take(SmallVector& other) {
     heap_ = other.heap_;
     size_ = other.size_;
     capacity_ = other.capacity_;
-    if (!heap_ && size_) std::memcpy(inline_, other.inline_, size_ * sizeof(T));
+    if (!heap_) relocate(reinterpret_cast<T*>(other.inline_), size_, reinterpret_cast<T*>(inline_));
     other.heap_ = nullptr;
     other.size_ = 0;
     other.capacity_ = N;

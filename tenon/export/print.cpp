@@ -203,8 +203,9 @@ class GraphPrinter {
     if (auto* l = arg.get<Layout>()) return text("torch.", name(*l));
     if (auto* f = arg.get<MemoryFormat>()) return text("torch.", name(*f));
     if (auto* device = arg.get<Device>())
-      return device->index < 0 ? text("device(type=", python_string(device->type), ")")
-                               : text("device(type=", python_string(device->type), ", index=", device->index, ")");
+      return device->index < 0
+                 ? text("device(type=", python_string(name(device->type)), ")")
+                 : text("device(type=", python_string(name(device->type)), ", index=", device->index, ")");
     if (auto* list = arg.get<std::vector<Value>>())
       return list_text(*list, [&](Value v) { return value_text(v, reads); });
     if (auto* sizes = arg.get<Sizes>()) return sizes_text(*sizes);
@@ -216,6 +217,13 @@ class GraphPrinter {
     if (auto* c = arg.get<std::complex<double>>()) return text("complex(", c->real(), ", ", c->imag(), ")");
     if (auto* items = arg.get<Arg::Items>())
       return list_text(*items, [&](const Arg& item) { return arg_text(item, reads); });
+    if (auto* mapping = arg.get<Arg::Mapping>()) {
+      std::string out = "{";
+      for (size_t i = 0; i < mapping->keys.size(); ++i)
+        out += text(i ? ", " : "", python_string(mapping->keys[i]), ": ", arg_text(mapping->values[i], reads));
+      return out + "}";
+    }
+    if (auto* object = arg.get<ObjectName>()) return printable(object->name, Lines::one);
     if (auto* subgraph = arg.get<Subgraph>()) {
       std::string attribute = unique(subgraph->name);
       subgraphs_.push_back(subgraph);
@@ -296,9 +304,9 @@ class GraphPrinter {
   // File, line and function of the innermost frame whose code is given.
   static std::string comment(const Origin& origin) {
     std::string start = "#";
-    for (const auto& [key, value] : origin.metadata)
+    for (const auto& [key, value] : *origin.metadata)
       if (key == "custom") start += annotation_text(value);
-    for (const auto& [key, value] : origin.metadata) {
+    for (const auto& [key, value] : *origin.metadata) {
       if (key != "stack_trace") continue;
       std::vector<std::string> frames = split(trim(value), '\n');
       for (size_t i = frames.size(); i-- > 1;) {

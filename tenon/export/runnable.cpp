@@ -6,7 +6,7 @@ namespace {
 class Search {
  public:
   void look(const TensorMeta& meta, std::string_view name) {
-    if (meta.device.type != "cpu")
+    if (meta.device.type != DeviceType::cpu)
       found(text("the tensor ", quoted(name), " is on ", quoted(text(meta.device)),
                  "; Tenon runs programs on the CPU: give --device cpu to move this one there"));
     else if (is_complex(meta.dtype))
@@ -34,7 +34,8 @@ class Search {
     for (const Node& node : graph.nodes)
       for (const Arg& arg : node.args) {
         if (auto* subgraph = arg.get<Subgraph>()) look(*subgraph->body);
-        if (auto* device = arg.get<Device>(); device && device->type != "cpu" && device->type != "meta")
+        if (auto* device = arg.get<Device>();
+            device && device->type != DeviceType::cpu && device->type != DeviceType::meta)
           found(text("the node ", quoted(node.origin.name), " (", node.op->target, ") makes a tensor on ",
                      quoted(text(*device)),
                      "; Tenon runs programs on the CPU: give --device cpu to move this one there"));
@@ -67,7 +68,7 @@ void move_graph(GraphBody& graph) {
   for (ValueInfo& info : graph.values) info.meta.device = Device();
   for (Node& node : graph.nodes)
     for (Arg& arg : node.args) {
-      if (auto* device = arg.get<Device>(); device && device->type != "meta") arg = Device();
+      if (auto* device = arg.get<Device>(); device && device->type != DeviceType::meta) arg = Device();
       if (auto* subgraph = arg.get<Subgraph>()) {
         auto moved = std::make_shared<GraphBody>(*subgraph->body);
         move_graph(*moved);

@@ -78,6 +78,11 @@ class Speller {
       for (const Arg& item : *items) out.push_back(spell(item));
       return out;
     }
+    if (auto* mapping = arg.get<Arg::Mapping>()) {
+      Arg::Mapping out{mapping->keys, {}};
+      for (const Arg& item : mapping->values) out.values.push_back(spell(item));
+      return out;
+    }
     if (auto* subgraph = arg.get<Subgraph>()) {
       std::string name = subgraph->name;  // PyTorch keeps graphs by name
       for (int i = 1; !graph_names_.insert(name).second; ++i) name = text(subgraph->name, "_", i);

@@ -56,20 +56,6 @@ NodeId add_node(GraphBody& graph, Node node) {
   return id;
 }
 
-void for_each_input(const Node& node, const std::function<void(Value)>& visit) {
-  for (const Arg& arg : node.args)
-    for_each_tensor(arg, [&](const Value& v) {
-      if (v) visit(v);
-    });
-}
-
-void for_each_result(const Node& node, const std::function<void(Value)>& visit) {
-  for (const Arg& result : node.results)
-    for_each_tensor(result, [&](const Value& v) {
-      if (v) visit(v);
-    });
-}
-
 const Op* add_unknown_op(GraphBody& graph, std::string_view target, const std::vector<std::string>& arg_names,
                          size_t results) {
   auto op = std::make_shared<Op>();
@@ -138,6 +124,8 @@ void for_each_symbol(const Arg& arg, F&& f) {
     for (SymInt e : *sizes) each(e);
   else if (auto* items = arg.get<Arg::Items>())
     for (const Arg& item : *items) for_each_symbol(item, f);
+  else if (auto* mapping = arg.get<Arg::Mapping>())
+    for (const Arg& item : mapping->values) for_each_symbol(item, f);
   else if (auto* within = arg.get<Subgraph>()) {
     for (const ValueInfo& info : within->body->values) {
       for (SymInt e : info.meta.sizes) each(e);

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tenon/base/copy_on_write.h"
 #include "tenon/graph/op.h"
 #include "tenon/sym/shape_env.h"
 #include "tenon/tensor/arg.h"
@@ -41,12 +42,15 @@ using Args = std::vector<Arg>;
 
 enum class Phase : uint8_t { forward, backward, update };
 
+/// What a file says about a node: stack_trace, nn_module_stack, torch_fn, ... Nodes that passes make of it share it.
+using NodeMetadata = CopyOnWrite<std::vector<std::pair<std::string, std::string>>>;
+
 /// Where a node comes from, as the file says it; kept for writing back.
 struct Origin {
-  std::vector<std::pair<std::string, std::string>> metadata;  // stack_trace, nn_module_stack, torch_fn, ...
-  std::string name;                                           // the file's node name; may be empty
-  std::vector<std::string> keywords;                          // structural ops: names of trailing keyword arguments
-  int hop_single_return = -1;                                 // is_hop_single_tensor_return: -1 null
+  NodeMetadata metadata;
+  std::string name;                   // the file's node name; may be empty
+  std::vector<std::string> keywords;  // structural ops: names of trailing keyword arguments
+  int hop_single_return = -1;         // is_hop_single_tensor_return: -1 null
 };
 
 struct Node {
@@ -56,7 +60,6 @@ struct Node {
   uint64_t given = ~0ull;  // bit i: argument i was written in the file
   bool grad_enabled = true;
   Phase phase = Phase::forward;
-  NodeId copy_of = no_id;  // the node this one recomputes or differentiates
   Origin origin;
 };
 
@@ -105,8 +108,21 @@ NodeId add_node(GraphBody& graph, Node node);
 const Op* add_unknown_op(GraphBody& graph, std::string_view target, const std::vector<std::string>& arg_names,
                          size_t results);
 /// Calls visit(Value) for every value a node reads.
-void for_each_input(const Node& node, const std::function<void(Value)>& visit);
-void for_each_result(const Node& node, const std::function<void(Value)>& visit);
+template <class Visit>
+void for_each_input(const Node& node, Visit&& visit) {
+  for (const Arg& arg : node.args)
+    for_each_tensor(arg, [&](Value v) {
+      if (v) visit(v);
+    });
+}
+/// Calls visit(Value) for every value a node makes.
+template <class Visit>
+void for_each_result(const Node& node, Visit&& visit) {
+  for (const Arg& result : node.results)
+    for_each_tensor(result, [&](Value v) {
+      if (v) visit(v);
+    });
+}
 
 /// Replays a graph into a new one with a value map; the base of every pass. An unchanged node keeps its metas.
 class Replay {

@@ -38,6 +38,13 @@ std::string to_text(const GraphBody& graph, const Arg& arg) {
     for (size_t i = 0; i < items->size(); ++i) out += (i ? ", " : "") + to_text(graph, (*items)[i]);
     return out + "]";
   }
+  if (auto* mapping = arg.get<Arg::Mapping>()) {
+    std::string out = "{";
+    for (size_t i = 0; i < mapping->keys.size(); ++i)
+      out += text(i ? ", " : "", quoted(mapping->keys[i], 200), ": ", to_text(graph, mapping->values[i]));
+    return out + "}";
+  }
+  if (auto* object = arg.get<ObjectName>()) return printable(object->name, Lines::one);
   if (auto* b = arg.get<bool>()) return *b ? "True" : "False";
   if (auto* i = arg.get<SymInt>()) return text(*i);
   if (auto* d = arg.get<double>()) return text(*d);

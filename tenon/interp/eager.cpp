@@ -10,6 +10,7 @@
 #include "tenon/interp/stage.h"
 #include "tenon/ops/conversion.h"
 #include "tenon/rules/infer.h"
+#include "tenon/rules/lowering_options.h"
 
 namespace tenon::interp {
 namespace {
@@ -36,8 +37,8 @@ void append_key(std::string& key, const CallArg& arg) {
     const TensorMeta& m = t->meta();
     append_raw(key, static_cast<uint8_t>(m.dtype));
     append_raw(key, static_cast<uint8_t>(m.rank() * 2 + m.wrapped_number));
-    for (SymInt s : m.sizes) append_raw(key, s.as_int());
-    for (SymInt s : m.strides) append_raw(key, s.as_int());
+    for (const SymInt& s : m.sizes) append_raw(key, s.as_int());
+    for (const SymInt& s : m.strides) append_raw(key, s.as_int());
   } else if (auto* l = arg.get<std::vector<Tensor>>()) {
     append_raw(key, l->size());
     for (const Tensor& t : *l) append_key(key, CallArg(t));
@@ -48,7 +49,7 @@ void append_key(std::string& key, const CallArg& arg) {
   else if (auto* d2 = arg.get<DType>()) append_raw(key, *d2);
   else if (auto* list = arg.get<Sizes>()) {
     append_raw(key, list->size());
-    for (SymInt i : *list) append_raw(key, i.as_int());
+    for (const SymInt& i : *list) append_raw(key, i.as_int());
   } else if (!arg.is_none()) key += describe(arg) + '\0';
 }
 
@@ -78,6 +79,7 @@ const PreparedCall& prepared_call(const Op& op, std::span<const CallArg> args) {
   thread_local std::string key;
   key.clear();
   append_raw(key, &op);
+  append_raw(key, lowering_options());
   for (const CallArg& arg : args) append_key(key, arg);
   auto it = kernels.find(key);
   if (it != kernels.end()) return *it->second;

@@ -11,7 +11,7 @@
 
 namespace tenon::interp {
 
-using Symbols = std::unordered_set<std::string_view>;  // names are interned
+using Symbols = std::unordered_set<std::string_view>;  // names of symbols that the program holds
 
 /// A segment made ready for one combination of sizes.
 struct Prepared {

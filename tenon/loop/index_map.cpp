@@ -6,6 +6,15 @@
 
 namespace tenon {
 
+IndexMap::IndexMap() = default;
+IndexMap::IndexMap(std::vector<remap::Part> parts) : parts(std::move(parts)) {}
+IndexMap::IndexMap(const IndexMap&) = default;
+IndexMap::IndexMap(IndexMap&&) noexcept = default;
+IndexMap& IndexMap::operator=(const IndexMap&) = default;
+IndexMap& IndexMap::operator=(IndexMap&&) noexcept = default;
+IndexMap::~IndexMap() = default;
+bool IndexMap::operator==(const IndexMap&) const = default;
+
 std::optional<Sizes> view_strides(const Sizes& base_sizes, const Sizes& base_strides, const Sizes& sizes) {
   for (SymInt size : base_sizes)
     if (size == SymInt(0)) return contiguous_strides(sizes);

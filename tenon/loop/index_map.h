@@ -56,7 +56,15 @@ void append_text(std::string& out, const Part& part);
 
 struct IndexMap {
   std::vector<remap::Part> parts;  // from the base to the result; none: the same tensor
-  bool operator==(const IndexMap&) const = default;
+
+  IndexMap();
+  IndexMap(std::vector<remap::Part> parts);
+  IndexMap(const IndexMap&);
+  IndexMap(IndexMap&&) noexcept;
+  IndexMap& operator=(const IndexMap&);
+  IndexMap& operator=(IndexMap&&) noexcept;
+  ~IndexMap();
+  bool operator==(const IndexMap&) const;
 };
 
 /// Strides by which `sizes` are a view of a tensor with the given sizes and strides; none where only a copy could do

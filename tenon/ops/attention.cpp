@@ -17,6 +17,7 @@
 #include "tenon/ops/views.h"
 #include "tenon/ops/where.h"
 #include "tenon/rules/infer.h"
+#include "tenon/rules/lowering_options.h"
 #include "tenon/rules/registry.h"
 #include "tenon/rules/symbolic_shapes.h"
 
@@ -234,7 +235,7 @@ Results composed_attention(Build& b) {
     k4 = unsqueeze(k, 0);
     v4 = unsqueeze(v, 0);
   }
-  if (!flash_takes(q4, k4, v4, mask, dropout))
+  if (!lowering_options().flash_attention || !flash_takes(q4, k4, v4, mask, dropout))
     return one(attention_by_products(b, q, k, v, mask, dropout, causal, scale));
   Tensor bias = mask ? as_bias(mask, q.dtype()) : none;
   Tensor out = flash_attention(q4, k4, v4, 0.0, causal, kw("attn_mask", bias), kw("scale", b.arg("scale")))[0];

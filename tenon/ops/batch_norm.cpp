@@ -9,6 +9,7 @@
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/statistics.h"
 #include "tenon/ops/views.h"
+#include "tenon/rules/lowering_options.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {
@@ -58,13 +59,15 @@ Sizes places(const Sizes& sizes) {
   return out;
 }
 
+DType statistics_dtype(DType input) {
+  return lowering_options().double_statistics ? DType::f64 : computable(input);
+}
+
 void lower_forward(Lower& l, bool updated) {
   Ref x = l["input"];
   bool batch = uses_batch_statistics(l);
-  // Statistics in double, as PyTorch has them on a CPU: with few samples the gradient is a difference of nearly equal
-  // numbers.
-  DType dtype = DType::f64;
-  Compute type = Compute::f64;
+  DType dtype = statistics_dtype(x.dtype());
+  Compute type = loop::compute_of(dtype);
   Sizes channels = {x.size(1)}, extents = places(x.sizes());
   double eps = l.number("eps");
   auto n = [&] { return cast(l.extent(count(extents)), type); };
@@ -115,8 +118,8 @@ void lower_forward(Lower& l, bool updated) {
 void lower_gradient(Lower& l) {
   Ref g = l["grad_out"], x = l["input"];
   bool train = l.flag("train");
-  DType dtype = DType::f64;  // as the forward
-  Compute type = Compute::f64;
+  DType dtype = statistics_dtype(x.dtype());
+  Compute type = loop::compute_of(dtype);
   Sizes channels = {x.size(1)}, extents = places(x.sizes());
   Ref mean = train ? l["save_mean"] : l["running_mean"];
   Ref invstd = train ? l["save_invstd"] : l.temporary(dtype, channels, [&](const Index& i) {

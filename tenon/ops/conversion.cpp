@@ -69,7 +69,8 @@ void register_conversion(Registry& ops) {
                     like(m.meta("self"), m.meta("self").sizes, m.dtype("dtype").value_or(m.meta("self").dtype));
                 out.strides = copied_strides(m.meta("self"), m.arg("memory_format"));
                 if (auto* d = m.arg("device").get<Device>()) {
-                  m.supports(d->type == "cpu" || d->type == "meta", "device ", *d, " is not supported; only cpu is");
+                  m.supports(d->type == DeviceType::cpu || d->type == DeviceType::meta, "device ", *d,
+                             " is not supported; only cpu is");
                   out.device = *d;
                 }
                 return out;

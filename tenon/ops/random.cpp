@@ -20,7 +20,6 @@ namespace {
 using loop::Compute;
 using loop::Expr;
 
-thread_local RandomScope* current = nullptr;
 std::atomic<int64_t> process_seed = 0, process_counter = 0;
 
 // 32 random bits, as i64. A run of a program has its counter, the draws in it are streams.
@@ -108,12 +107,8 @@ DType drawn_dtype(DType dtype) { return is_floating(dtype) ? dtype : DType::f32;
 
 }  // namespace
 
-RandomScope::RandomScope(std::function<Tensor()> state) : state_(std::move(state)), previous_(current) {
-  current = this;
-}
-RandomScope::~RandomScope() { current = previous_; }
-
 Tensor ambient_random_state(int64_t* stream) {
+  RandomScope* current = context().random;
   if (!current) {
     *stream = 0;
     return random_state(process_seed, process_counter++);

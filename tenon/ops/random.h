@@ -10,17 +10,15 @@ namespace tenon {
 
 /// Where random ops on this thread find their state while the scope lives; the calls within it are numbered as streams.
 /// Without a scope they draw from the process's own state.
-class RandomScope {
+class RandomScope : ContextScope<RandomScope*> {
  public:
-  explicit RandomScope(std::function<Tensor()> state);
-  ~RandomScope();
-  RandomScope(const RandomScope&) = delete;
+  explicit RandomScope(std::function<Tensor()> state)
+      : ContextScope(&Context::random, this), state_(std::move(state)) {}
 
  private:
   friend Tensor ambient_random_state(int64_t* stream);
   std::function<Tensor()> state_;
   int64_t next_ = 0;
-  RandomScope* previous_;
 };
 
 /// The state (i64[2]: seed, counter) for the next draw, and the stream it is to use.

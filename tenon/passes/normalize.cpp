@@ -53,6 +53,11 @@ class Normalizer {
         return info.expr;
       return map[v->id];
     }
+    if (auto* mapping = arg.get<Arg::Mapping>()) {
+      Arg::Mapping out{mapping->keys, {}};
+      for (const Arg& item : mapping->values) out.values.push_back(translated(item, from, map));
+      return out;
+    }
     if (auto* items = arg.get<Arg::Items>()) {
       Arg::Items out;
       bool numbers = true;
@@ -258,7 +263,7 @@ class Normalizer {
     GradMode mode(grad && node.grad_enabled);
     DispatchScope scope(&tracer);
     ShapesScope shapes(&graph.shapes);
-    tracer.origin = &node.origin;
+    tracer.metadata = node.origin.metadata;
     std::vector<Tensor> first, rows, others, begin;
     for (const Arg& arg : scanned) {
       Tensor x = tracer.tensor(map[arg.as<Value>().id]);
@@ -272,9 +277,8 @@ class Normalizer {
     std::vector<BasicArg<TensorMeta>> metas;
     for (const Tensor& t : begin) metas.emplace_back(make_meta(t.dtype(), t.sizes(), t.meta().device));
     for (const Tensor& t : others) metas.emplace_back(make_meta(t.dtype(), t.sizes(), t.meta().device));
-    tracer.known_metas = &metas;
-    CallResults made =
-        tracer.call(scan_rows.op(), {Subgraph{node.args[0].get<Subgraph>()->name, step}, begin, others, with});
+    CallResults made = tracer.append(
+        scan_rows.op(), {Subgraph{node.args[0].get<Subgraph>()->name, step}, begin, others, with}, std::move(metas));
     size_t next = 0;
     for_each_result(node, [&](Value v) {
       Tensor rest = made[scanned.size() + next].as<Tensor>();

@@ -221,4 +221,6 @@ Ref Lower::computable(Ref from) {
   return temporary(dtype, Sizes(from.sizes()), [&](const Index& i) { return from.at(i); });
 }
 
+void Lower::anchor(loop::Step step) { program.steps.push_back(std::move(step)); }
+
 }  // namespace tenon

@@ -87,7 +87,7 @@ class Lower : public ArgsView {
   /// The same values in a dtype that anchors compute with (f16, bf16 -> f32; small ints -> i64); itself where it has
   /// one.
   Ref computable(Ref from);
-  void anchor(loop::Step step) { program.steps.push_back(std::move(step)); }
+  void anchor(loop::Step step);
 
   loop::Program& program;
 

@@ -3,31 +3,17 @@
 #include "tenon/base/error.h"
 
 namespace tenon {
-namespace {
-thread_local const sym::ShapeEnv* current = nullptr;
-thread_local sym::ShapeEnv* growing = nullptr;  // the same, where symbols may be added
-}  // namespace
 
-sym::ShapeEnv* growing_shapes() { return growing; }
-
-ShapesScope::ShapesScope(const sym::ShapeEnv* shapes) : previous_(current), previous_growing_(growing) {
-  current = shapes;
-  growing = nullptr;
-}
-ShapesScope::ShapesScope(sym::ShapeEnv* shapes) : previous_(current), previous_growing_(growing) {
-  current = growing = shapes;
-}
-ShapesScope::~ShapesScope() {
-  current = previous_;
-  growing = previous_growing_;
-}
+sym::ShapeEnv* growing_shapes() { return context().growing_shapes; }
 
 std::optional<bool> known(sym::Expr condition) {
   if (condition.is(sym::Kind::boolean)) return condition.boolean_value();
-  return current ? current->decide(condition) : sym::decide(condition);
+  const sym::ShapeEnv* shapes = context().shapes;
+  return shapes ? shapes->decide(condition) : sym::decide(condition);
 }
 
 SymInt data_dependent_size() {
+  sym::ShapeEnv* growing = growing_shapes();
   require(growing != nullptr, "a size that only a run can tell was asked for outside of a program");
   SymInt size = growing->fresh_unbacked();
   growing->constrain(size, {0, sym::Range::infinity});  // files list it
@@ -35,6 +21,7 @@ SymInt data_dependent_size() {
 }
 
 sym::Expr data_dependent_real() {
+  sym::ShapeEnv* growing = growing_shapes();
   require(growing != nullptr, "a number that only a run can tell was asked for outside of a program");
   return sym::Expr::symbol(text("zuf", growing->next_unbacked++), {.integer = false, .real = true});
 }

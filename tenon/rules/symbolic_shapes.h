@@ -1,20 +1,20 @@
 // What a meta rule may know of symbols: the ranges of the program being traced.
 #pragma once
 #include "tenon/sym/shape_env.h"
+#include "tenon/tensor/context.h"
 
 namespace tenon {
 
 /// Makes a program's ranges the ones that rules on this thread decide by.
-class ShapesScope {
+class ShapesScope : ContextScope<const sym::ShapeEnv*>, ContextScope<sym::ShapeEnv*> {
  public:
-  explicit ShapesScope(const sym::ShapeEnv* shapes);
-  explicit ShapesScope(sym::ShapeEnv* shapes);  // rules may add symbols to it
-  ~ShapesScope();
-  ShapesScope(const ShapesScope&) = delete;
-
- private:
-  const sym::ShapeEnv* previous_;
-  sym::ShapeEnv* previous_growing_;
+  explicit ShapesScope(const sym::ShapeEnv* shapes)
+      : ContextScope<const sym::ShapeEnv*>(&Context::shapes, shapes),
+        ContextScope<sym::ShapeEnv*>(&Context::growing_shapes, nullptr) {}
+  /// Rules may add symbols to these.
+  explicit ShapesScope(sym::ShapeEnv* shapes)
+      : ContextScope<const sym::ShapeEnv*>(&Context::shapes, shapes),
+        ContextScope<sym::ShapeEnv*>(&Context::growing_shapes, shapes) {}
 };
 
 /// What rules on this thread may add symbols to; null where there is none.

@@ -9,12 +9,12 @@ namespace tenon::sym {
 std::span<const Expr> terms_of(const Expr& e) { return e.is(Kind::add) ? e.args() : std::span(&e, 1); }
 std::span<const Expr> factors_of(const Expr& e) { return e.is(Kind::mul) ? e.args() : std::span(&e, 1); }
 
-Factor split_factor(Expr e) {
+Factor split_factor(const Expr& e) {
   if (e.is(Kind::pow) && e.args()[1].is_int()) return {e.args()[0], e.args()[1].as_int()};
   return {e, 1};
 }
 
-Term split_term(Expr e) {
+Term split_term(const Expr& e) {
   if (auto n = number_of(e)) return {*n, 1};
   if (e.is(Kind::mul) && e.args()[0].is_number()) {
     auto rest = e.args().subspan(1);
@@ -33,7 +33,7 @@ Expr join_term(Term t) {
   return intern(Kind::mul, args);
 }
 
-std::strong_ordering compare_monomials(Expr a, Expr b) {
+std::strong_ordering compare_monomials(const Expr& a, const Expr& b) {
   if (a == b) return std::strong_ordering::equal;
   bool a_one = a == Expr(1), b_one = b == Expr(1);
   auto xs = a_one ? std::span<const Expr>() : factors_of(a), ys = b_one ? std::span<const Expr>() : factors_of(b);
@@ -52,17 +52,27 @@ std::strong_ordering compare_monomials(Expr a, Expr b) {
 
 namespace {
 
-Expr sum_of_terms(std::vector<Term> terms) {
+/// The sum, like terms merged by `add`; nothing where that gives nothing.
+template <class Add>
+std::optional<Expr> merged(std::vector<Term> terms, Add add) {
   std::sort(terms.begin(), terms.end(),
             [](const Term& a, const Term& b) { return compare_monomials(a.monomial, b.monomial) < 0; });
   std::vector<Expr> args;
   for (size_t i = 0; i < terms.size();) {
     Term t = terms[i++];
-    while (i < terms.size() && terms[i].monomial == t.monomial) t.coefficient = t.coefficient + terms[i++].coefficient;
+    for (; i < terms.size() && terms[i].monomial == t.monomial; i++) {
+      std::optional<Number> both = add(t.coefficient, terms[i].coefficient);
+      if (!both) return std::nullopt;
+      t.coefficient = *both;
+    }
     if (!t.coefficient.is_exact(0)) args.push_back(join_term(t));
   }
-  if (args.empty()) return 0;
+  if (args.empty()) return Expr(0);
   return args.size() == 1 ? args[0] : intern(Kind::add, args);
+}
+
+Expr sum_of_terms(std::vector<Term> terms) {
+  return *merged(std::move(terms), [](Number a, Number b) { return std::optional(a + b); });
 }
 
 /// A product while it is being put together.
@@ -71,13 +81,13 @@ struct Product {
   std::vector<Factor> factors;  // none of them a sum
   std::vector<Factor> sums;
 
-  void take(Expr e, int64_t times = 1) {
-    e = as_number(e);
+  void take(const Expr& item, int64_t times = 1) {
+    const Expr e = as_number(item);
     if (auto n = number_of(e)) {
       Number power[] = {*n, Number::of(times)};
       coefficient = coefficient * (times == 1 ? *n : apply(Kind::pow, {}, power));
     } else if (e.is(Kind::mul)) {
-      for (Expr a : e.args()) take(a, times);
+      for (const Expr& a : e.args()) take(a, times);
     } else {
       Factor f = split_factor(e);
       f.exponent = checked_mul(f.exponent, times);
@@ -106,7 +116,7 @@ Expr monomial_of(const std::vector<Factor>& factors) {
   return args.size() == 1 ? args[0] : intern(Kind::mul, args);
 }
 
-Expr times_monomial(Expr a, const Product& by) {
+Expr times_monomial(const Expr& a, const Product& by) {
   Product p = by;
   p.take(a);
   p.factors.insert(p.factors.end(), p.sums.begin(),
@@ -115,7 +125,7 @@ Expr times_monomial(Expr a, const Product& by) {
   return monomial_of(p.factors);
 }
 
-uint64_t weight_of(Expr e) { return e.is_small() ? 1 : e.node()->weight; }
+uint64_t weight_of(const Expr& e) { return e.is_small() ? 1 : e.node()->weight; }
 
 /// Whether multiplying the sums out stays small and exact. Small counts repeated parts too: a factor that is large
 /// itself would be copied into every term.
@@ -148,7 +158,7 @@ std::vector<Term> expand(const Product& p) {
       for (const Term& t : terms) {
         Product left;
         left.take(t.monomial);
-        for (Expr e : s.base.args()) {
+        for (const Expr& e : s.base.args()) {
           Term u = split_term(e);
           next.push_back({t.coefficient * u.coefficient, times_monomial(u.monomial, left)});
         }
@@ -182,16 +192,49 @@ Expr finish(Product p) {
   return join_term({p.coefficient, monomial_of(p.factors)});
 }
 
+uint32_t depth_of(const Expr& e) { return e.is_small() ? 1 : e.node()->depth; }
+
+/// The greatest coefficient of a sum without its sign; nothing where one is no integer.
+std::optional<uint64_t> greatest_coefficient(const Expr& e) {
+  uint64_t greatest = 0;
+  for (const Expr& t : terms_of(e)) {
+    Number c = split_term(t).coefficient;
+    if (!c.is_integer() || c.n == std::numeric_limits<int64_t>::min()) return std::nullopt;
+    greatest = std::max(greatest, static_cast<uint64_t>(c.n < 0 ? -c.n : c.n));
+  }
+  return greatest;
+}
+
+bool has_small_exponents(const Expr& monomial) {
+  for (const Expr& f : factors_of(monomial))
+    if (int64_t e = split_factor(f).exponent; e > (1 << 30) || e < -(1 << 30)) return false;
+  return true;
+}
+
+/// Whether rest - step * b stays within 64 bits and within the limits of expressions.
+bool can_subtract(const Expr& rest, const Term& step, const Expr& b, uint64_t greatest_of_b) {
+  auto have = greatest_coefficient(rest);
+  uint64_t taken;
+  auto by = static_cast<uint64_t>(step.coefficient.n < 0 ? -step.coefficient.n : step.coefficient.n);
+  if (!have || __builtin_mul_overflow(by, greatest_of_b, &taken) || __builtin_add_overflow(taken, *have, &taken) ||
+      taken > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
+    return false;
+  uint64_t grows = weight_of(b) + (weight_of(step.monomial) + 2) * terms_of(b).size();
+  return weight_of(rest) + grows <= max_weight / 2 && depth_of(rest) + depth_of(step.monomial) + 4 < max_depth;
+}
+
 /// Long division by the leading term; terms are kept in a lexicographic order, so the leading term comes first.
-std::optional<Expr> long_division(Expr a, Expr b) {
+std::optional<Expr> long_division(const Expr& a, const Expr& b) {
   Term lead = split_term(terms_of(b)[0]);
+  auto greatest = greatest_coefficient(b);
+  if (!greatest || !has_small_exponents(lead.monomial) || depth_of(b) + 4 >= max_depth) return std::nullopt;
   std::vector<Expr> quotient;
   Expr rest = a;
   for (size_t round = 0; rest != Expr(0); round++) {
     if (round > max_expanded_terms) return std::nullopt;
     Term t = split_term(terms_of(rest)[0]);
-    if (!t.coefficient.is_integer() || !lead.coefficient.is_integer()) return std::nullopt;
-    if (checked_mod(t.coefficient.n, lead.coefficient.n) != 0) return std::nullopt;
+    if (!t.coefficient.is_integer() || t.coefficient.n == std::numeric_limits<int64_t>::min()) return std::nullopt;
+    if (checked_mod(t.coefficient.n, lead.coefficient.n) != 0 || !has_small_exponents(t.monomial)) return std::nullopt;
     Product p;
     p.coefficient = Number::of(checked_floordiv(t.coefficient.n, lead.coefficient.n));
     p.take(t.monomial);
@@ -200,9 +243,10 @@ std::optional<Expr> long_division(Expr a, Expr b) {
     merge_factors(p.factors);
     for (const Factor& f : p.factors)
       if (f.exponent < 0) return std::nullopt;
-    Expr step = join_term({p.coefficient, monomial_of(p.factors)});
-    quotient.push_back(step);
-    rest = rest - step * b;
+    Term step{p.coefficient, monomial_of(p.factors)};
+    if (!can_subtract(rest, step, b, *greatest)) return std::nullopt;
+    quotient.push_back(join_term(step));
+    rest = rest - quotient.back() * b;
   }
   return sum(quotient);
 }
@@ -212,29 +256,29 @@ std::optional<Expr> long_division(Expr a, Expr b) {
 Expr sum(std::span<const Expr> items) {
   std::vector<Term> terms;
   for (const Expr& e : items)
-    for (Expr t : terms_of(e)) terms.push_back(split_term(as_number(t)));
+    for (const Expr& t : terms_of(e)) terms.push_back(split_term(as_number(t)));
   return sum_of_terms(std::move(terms));
 }
 
 Expr product(std::span<const Expr> items) {
   Product p;
-  for (Expr e : items) p.take(e);
+  for (const Expr& e : items) p.take(e);
   return finish(std::move(p));
 }
 
-Expr add_symbolic(Expr a, Expr b) {
+Expr add_symbolic(const Expr& a, const Expr& b) {
   if (a.is_int() && b.is_int()) return checked_add(a.as_int(), b.as_int());
   Expr both[] = {a, b};
   return sum(both);
 }
 
-Expr subtract_symbolic(Expr a, Expr b) {
+Expr subtract_symbolic(const Expr& a, const Expr& b) {
   if (a.is_int() && b.is_int()) return checked_sub(a.as_int(), b.as_int());
   if (a == b && a.is_integer_typed()) return 0;
   return add_symbolic(a, multiply_symbolic(b, -1));
 }
 
-Expr multiply_symbolic(Expr a, Expr b) {
+Expr multiply_symbolic(const Expr& a, const Expr& b) {
   if (a.is_int() && b.is_int()) return checked_mul(a.as_int(), b.as_int());
   if (a == Expr(1)) return as_number(b);
   if (b == Expr(1)) return as_number(a);
@@ -242,9 +286,9 @@ Expr multiply_symbolic(Expr a, Expr b) {
   return product(both);
 }
 
-Expr pow(Expr base, Expr exponent) {
-  base = as_number(base), exponent = as_number(exponent);
-  Expr both[] = {base, exponent};
+Expr pow(const Expr& a, const Expr& b) {
+  const Expr both[] = {as_number(a), as_number(b)};
+  const auto& [base, exponent] = both;
   if (auto folded = fold(Kind::pow, both)) return *folded;
   if (exponent == Expr(0)) return 1;
   if (exponent == Expr(1)) return base;
@@ -255,15 +299,28 @@ Expr pow(Expr base, Expr exponent) {
   return finish(std::move(p));
 }
 
-std::optional<Expr> exact_quotient(Expr a, Expr b) {
+std::optional<Expr> exact_quotient(const Expr& a, const Expr& b) {
   if (b == Expr(0)) return std::nullopt;
   if (a == Expr(0)) return Expr(0);
   if (!a.is_integer_typed() || !b.is_integer_typed()) return std::nullopt;
-  try {
-    return long_division(a, b);
-  } catch (const Error&) {  // a step left 64 bits or grew too large: no quotient to be had this way
+  return long_division(a, b);
+}
+
+std::optional<Expr> difference(const Expr& a, const Expr& b) {
+  if (a == b && a.is_integer_typed()) return Expr(0);
+  if (weight_of(a) + weight_of(b) > max_weight / 4 || std::max(depth_of(a), depth_of(b)) + 4 >= max_depth)
     return std::nullopt;
+  const Expr x = as_number(a), y = as_number(b);
+  std::vector<Term> terms;
+  for (const Expr& t : terms_of(x)) terms.push_back(split_term(t));
+  for (const Expr& t : terms_of(y)) {
+    Term taken = split_term(t);
+    auto negative = try_negate(taken.coefficient);
+    if (!negative) return std::nullopt;
+    taken.coefficient = *negative;
+    terms.push_back(std::move(taken));
   }
+  return merged(std::move(terms), try_add);
 }
 
 }  // namespace tenon::sym

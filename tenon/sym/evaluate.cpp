@@ -11,14 +11,14 @@
 
 namespace tenon::sym {
 
-void Bindings::put(Expr symbol, Expr value) {
+void Bindings::put(const Expr& symbol, const Expr& value) {
   expect(symbol.is_symbol(), "only a symbol can be bound");
   auto [at, fresh] = by_name_.try_emplace(symbol.name(), values_.size());
   if (fresh) values_.push_back({symbol, value});
   else values_[at->second].second = value;
 }
 
-std::optional<Expr> Bindings::find(Expr symbol) const {
+std::optional<Expr> Bindings::find(const Expr& symbol) const {
   auto found = by_name_.find(symbol.name());
   return found == by_name_.end() ? std::nullopt : std::optional(values_[found->second].second);
 }
@@ -30,7 +30,7 @@ class Evaluation {
  public:
   explicit Evaluation(const Bindings& bindings) : bindings_(bindings) {}
 
-  Number of(Expr e) {
+  Number of(const Expr& e) {
     if (auto n = number_of(e)) return *n;
     constexpr uint32_t large = 16;
     if (e.node()->weight < large) return computed(e);
@@ -41,12 +41,12 @@ class Evaluation {
   }
 
  private:
-  Number computed(Expr e);
+  Number computed(const Expr& e);
   const Bindings& bindings_;
   std::unordered_map<Expr, Number> done_;
 };
 
-Number Evaluation::computed(Expr e) {
+Number Evaluation::computed(const Expr& e) {
   auto args = e.args();
   switch (e.kind()) {
     case Kind::symbol: {
@@ -62,7 +62,7 @@ Number Evaluation::computed(Expr e) {
     case Kind::logical_and:
     case Kind::logical_or: {
       bool decisive = e.is(Kind::logical_or);
-      for (Expr a : args)
+      for (const Expr& a : args)
         if (of(a).truth() == decisive) return Number::boolean(decisive);
       return Number::boolean(!decisive);
     }
@@ -74,13 +74,13 @@ Number Evaluation::computed(Expr e) {
   }
   std::vector<Number> values;
   values.reserve(args.size());
-  for (Expr a : args) values.push_back(of(a));
+  for (const Expr& a : args) values.push_back(of(a));
   return apply(e.kind(), e.name(), values);
 }
 
 }  // namespace
 
-int64_t evaluate(Expr e, const Bindings& bindings) {
+int64_t evaluate(const Expr& e, const Bindings& bindings) {
   if (e.is_int()) return e.as_int();
   Number n = Evaluation(bindings).of(e);
   if (n.is_real() && n.r == std::floor(n.r) && std::abs(n.r) < 0x1p63) return static_cast<int64_t>(n.r);
@@ -88,13 +88,13 @@ int64_t evaluate(Expr e, const Bindings& bindings) {
   return n.n;
 }
 
-double evaluate_real(Expr e, const Bindings& bindings) { return Evaluation(bindings).of(e).as_double(); }
-bool evaluate_bool(Expr e, const Bindings& bindings) { return Evaluation(bindings).of(e).truth(); }
+double evaluate_real(const Expr& e, const Bindings& bindings) { return Evaluation(bindings).of(e).as_double(); }
+bool evaluate_bool(const Expr& e, const Bindings& bindings) { return Evaluation(bindings).of(e).truth(); }
 
 namespace {
 
 // `done` holds the replacements, and then the parts that were rewritten.
-Expr substituted(Expr e, std::unordered_map<Expr, Expr>& done) {
+Expr substituted(const Expr& e, std::unordered_map<Expr, Expr>& done) {
   if (e.is_symbol()) {
     auto found = done.find(e);
     return found == done.end() ? e : found->second;
@@ -103,7 +103,7 @@ Expr substituted(Expr e, std::unordered_map<Expr, Expr>& done) {
   if (auto found = done.find(e); found != done.end()) return found->second;
   std::vector<Expr> args;
   bool changed = false;
-  for (Expr a : e.args()) {
+  for (const Expr& a : e.args()) {
     args.push_back(substituted(a, done));
     changed |= !(args.back() == a);
   }
@@ -112,43 +112,44 @@ Expr substituted(Expr e, std::unordered_map<Expr, Expr>& done) {
   return out;
 }
 
-void collect(Expr e, std::unordered_set<Expr>& seen, std::vector<Expr>& out) {
+void collect(const Expr& e, std::unordered_set<Expr>& seen, std::vector<Expr>& out) {
   if (e.is_small() || e.is_number()) return;
   if (!seen.insert(e).second) return;
   if (e.is_symbol()) out.push_back(e);
-  for (Expr a : e.args()) collect(a, seen, out);
+  for (const Expr& a : e.args()) collect(a, seen, out);
 }
 
 }  // namespace
 
-Expr substitute(Expr e, std::span<const Replacement> replacements) {
+Expr substitute(const Expr& e, std::span<const Replacement> replacements) {
   if (e.is_number()) return e;
   std::unordered_map<Expr, Expr> done;
   for (const auto& [from, to] : replacements) done.try_emplace(from, to);
   return substituted(e, done);
 }
 
-std::vector<Expr> symbols_of(Expr e) {
+std::vector<Expr> symbols_of(const Expr& e) {
   std::unordered_set<Expr> seen;
   std::vector<Expr> out;
   collect(e, seen, out);
-  std::sort(out.begin(), out.end(), [](Expr a, Expr b) { return compare(a, b) < 0; });
+  std::sort(out.begin(), out.end(), [](const Expr& a, const Expr& b) { return compare(a, b) < 0; });
   return out;
 }
 
-bool has_symbol(Expr e, Expr symbol) {
+bool has_symbol(const Expr& e, const Expr& symbol) {
   auto all = symbols_of(e);
   return std::find(all.begin(), all.end(), symbol) != all.end();
 }
 
-std::optional<Solution> solve(Expr e, Expr value, Expr symbol) {
+std::optional<Solution> solve(const Expr& equated, const Expr& value, const Expr& symbol) {
+  Expr e = equated;
   expect(symbol.is_symbol(), "solve() needs a symbol to solve for");
   if (!e.is_integer_typed() || !value.is_integer_typed() || has_symbol(value, symbol)) return std::nullopt;
   Solution s{value, Expr::boolean(true), true};
   // Peels off one layer a round: e == s.value stays true, under s.condition.
   while (!(e == symbol)) {
     std::vector<Expr> with, without;
-    for (Expr t : terms_of(e)) (has_symbol(t, symbol) ? with : without).push_back(t);
+    for (const Expr& t : terms_of(e)) (has_symbol(t, symbol) ? with : without).push_back(t);
     if (with.empty()) return std::nullopt;
     if (!without.empty()) {
       s.value = s.value - sum(without);
@@ -166,7 +167,7 @@ std::optional<Solution> solve(Expr e, Expr value, Expr symbol) {
     if (e.is(Kind::mul)) {
       std::vector<Expr> others;
       std::optional<Expr> inner;
-      for (Expr f : e.args()) {
+      for (const Expr& f : e.args()) {
         if (!has_symbol(f, symbol)) others.push_back(f);
         else if (inner) return std::nullopt;
         else inner = f;

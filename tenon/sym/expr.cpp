@@ -51,22 +51,22 @@ void set_hash(Node& n) {
   h = mix(h, bits_of(n.real));
   h = mix(h, hash_bytes(n.name));
   h = mix(h, n.traits.integer | n.traits.real << 1 | n.traits.positive << 2 | n.traits.nonnegative << 3);
-  for (Expr a : n.args) h = mix(h, a.hash());
+  for (const Expr& a : n.args) h = mix(h, a.hash());
   n.hash = h;
 }
 
 bool all_integer(std::span<const Expr> args) {
-  for (Expr a : args)
+  for (const Expr& a : args)
     if (!a.is_integer_typed()) return false;
   return true;
 }
 bool all_nonnegative(std::span<const Expr> args) {
-  for (Expr a : args)
+  for (const Expr& a : args)
     if (!a.is_nonnegative()) return false;
   return true;
 }
 bool any_nonnegative(std::span<const Expr> args) {
-  for (Expr a : args)
+  for (const Expr& a : args)
     if (a.is_nonnegative()) return true;
   return false;
 }
@@ -130,7 +130,7 @@ void set_facts(Node& n) {
 
 Expr intern_node(Node n) {
   uint64_t weight = 1;
-  for (Expr a : n.args) {
+  for (const Expr& a : n.args) {
     weight += a.is_small() ? 1 : a.node()->weight;
     n.depth = std::max(n.depth, a.is_small() ? 2 : a.node()->depth + 1);
   }
@@ -142,10 +142,10 @@ Expr intern_node(Node n) {
   set_facts(n);
   Table& t = table();
   std::lock_guard lock(t.mutex);
-  if (auto found = t.nodes.find(&n); found != t.nodes.end()) return Expr(*found);
-  const Node* kept = new Node(std::move(n));
-  t.nodes.insert(kept);
-  return Expr(kept);
+  auto found = t.nodes.find(&n);
+  if (found == t.nodes.end()) found = t.nodes.insert(new Node(std::move(n))).first;
+  (*found)->holders.fetch_add(1, std::memory_order_relaxed);
+  return Expr(*found);
 }
 
 }  // namespace
@@ -161,7 +161,30 @@ Expr intern(Kind kind, std::span<const Expr> args, std::string_view name) {
 uintptr_t Expr::intern_large(int64_t value) {
   Node n;
   n.value = value;
-  return intern_node(std::move(n)).word_;
+  Expr made = intern_node(std::move(n));
+  return std::exchange(made.word_, tag(0));
+}
+
+// A node that one Expr holds can only be found by others in the table: its last holder leaves under the table's lock.
+void Expr::release() const {
+  const Node* n = node();
+  uint32_t holders = n->holders.load(std::memory_order_relaxed);
+  while (holders > 1)
+    if (n->holders.compare_exchange_weak(holders, holders - 1, std::memory_order_release, std::memory_order_relaxed))
+      return;
+  Table& t = table();
+  {
+    std::lock_guard lock(t.mutex);
+    if (n->holders.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    t.nodes.erase(n);
+  }
+  delete n;  // and with it, it holds its arguments no more
+}
+
+size_t interned_nodes() {
+  Table& t = table();
+  std::lock_guard lock(t.mutex);
+  return t.nodes.size();
 }
 
 uintptr_t Expr::reject_unsigned(uint64_t value) { fail("integer ", value, " does not fit into 64 bits with a sign"); }
@@ -174,10 +197,14 @@ Expr Expr::real(double value) {
 }
 
 Expr Expr::boolean(bool value) {
-  Node n;
-  n.kind = Kind::boolean;
-  n.value = value;
-  return intern_node(std::move(n));
+  static const auto make = [](bool b) {
+    Node n;
+    n.kind = Kind::boolean;
+    n.value = b;
+    return intern_node(std::move(n));
+  };
+  static const Expr* both = new Expr[2]{make(false), make(true)};  // for ever: nearly every condition ends as one
+  return both[value];
 }
 
 Expr Expr::rational(int64_t numerator, int64_t denominator) {
@@ -196,7 +223,7 @@ Expr Expr::symbol(std::string_view name, SymbolTraits traits) {
 Expr Expr::unknown_call(std::string_view name, std::span<const Expr> args) {
   if (is_known_call(name)) {
     std::vector<Number> numbers;
-    for (Expr a : args)
+    for (const Expr& a : args)
       if (auto n = number_of(a)) numbers.push_back(*n);
     if (numbers.size() == args.size()) return expr_of(apply(Kind::unknown_call, name, numbers));
   }
@@ -214,8 +241,8 @@ bool Expr::is_number() const { return kind() <= Kind::real; }
 bool Expr::is_integer_typed() const { return is_small() || node()->integer_typed; }
 bool Expr::is_boolean_typed() const { return !is_small() && node()->boolean_typed; }
 bool Expr::is_nonnegative() const { return is_small() ? small() >= 0 : node()->nonnegative; }
-std::span<const Expr> Expr::args() const { return is_small() ? std::span<const Expr>() : node()->args; }
-std::string_view Expr::name() const { return is_small() ? std::string_view() : node()->name; }
+std::span<const Expr> Expr::args() const& { return is_small() ? std::span<const Expr>() : node()->args; }
+std::string_view Expr::name() const& { return is_small() ? std::string_view() : node()->name; }
 SymbolTraits Expr::traits() const { return is_small() ? SymbolTraits() : node()->traits; }
 
 double Expr::real_value() const {
@@ -229,11 +256,11 @@ bool Expr::boolean_value() const {
   return node()->value != 0;
 }
 
-uint64_t weight(Expr e) { return e.is_small() ? 1 : e.node()->weight; }
+uint64_t weight(const Expr& e) { return e.is_small() ? 1 : e.node()->weight; }
 
 size_t Expr::hash() const { return is_small() ? mix(0x51, static_cast<size_t>(small())) : node()->hash; }
 
-std::strong_ordering compare(Expr a, Expr b) {
+std::strong_ordering compare(const Expr& a, const Expr& b) {
   if (a == b) return std::strong_ordering::equal;
   auto na = number_of(a), nb = number_of(b);
   if (na && nb) {

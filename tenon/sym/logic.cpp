@@ -6,12 +6,6 @@
 
 namespace tenon::sym {
 
-std::optional<Expr> difference(Expr a, Expr b) {
-  try {
-    return a - b;
-  } catch (const Error&) { return std::nullopt; }
-}
-
 namespace {
 
 /// exact: -1, 0 or 1 where the sign is certain.
@@ -20,7 +14,7 @@ struct Sign {
   bool at_least_zero = false, at_most_zero = false;
 };
 
-Sign sign_of_difference(Expr a, Expr b) {
+Sign sign_of_difference(const Expr& a, const Expr& b) {
   Sign s;
   if (!a.is_integer_typed() || !b.is_integer_typed()) return s;
   auto d = difference(a, b);
@@ -39,10 +33,10 @@ Sign sign_of_difference(Expr a, Expr b) {
   return s;
 }
 
-Expr relation(Kind kind, Expr a, Expr b) {
-  bool truths = a.is_boolean_typed() && b.is_boolean_typed() && (kind == Kind::eq || kind == Kind::ne);
-  if (!truths) a = as_number(a), b = as_number(b);
-  Expr both[] = {a, b};
+Expr relation(Kind kind, const Expr& left, const Expr& right) {
+  bool truths = left.is_boolean_typed() && right.is_boolean_typed() && (kind == Kind::eq || kind == Kind::ne);
+  const Expr both[] = {truths ? left : as_number(left), truths ? right : as_number(right)};
+  const auto& [a, b] = both;
   if (auto folded = fold(kind, both)) return *folded;
   if (a == b) return Expr::boolean(kind == Kind::eq || kind == Kind::le || kind == Kind::ge);
   Sign s = sign_of_difference(a, b);
@@ -59,17 +53,17 @@ Expr junction(Kind kind, std::span<const Expr> conditions) {
   bool neutral = kind == Kind::logical_and;
   std::vector<Expr> kept;
   bool decided = false;
-  auto take = [&](Expr e) {
+  auto take = [&](const Expr& e) {
     if (auto n = number_of(e)) decided |= n->truth() != neutral;
     else kept.push_back(e);
   };
-  for (Expr e : conditions) {
+  for (const Expr& e : conditions) {
     if (e.is(kind))
-      for (Expr a : e.args()) take(a);
+      for (const Expr& a : e.args()) take(a);
     else take(e);
   }
   if (decided) return Expr::boolean(!neutral);
-  std::sort(kept.begin(), kept.end(), [](Expr a, Expr b) { return compare(a, b) < 0; });
+  std::sort(kept.begin(), kept.end(), [](const Expr& a, const Expr& b) { return compare(a, b) < 0; });
   kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
   if (kept.empty()) return Expr::boolean(neutral);
   return kept.size() == 1 ? kept[0] : intern(kind, kept);
@@ -77,31 +71,31 @@ Expr junction(Kind kind, std::span<const Expr> conditions) {
 
 }  // namespace
 
-Expr eq(Expr a, Expr b) {
+Expr eq(const Expr& a, const Expr& b) {
   if (a.is_int() && b.is_int()) return Expr::boolean(a == b);
   return relation(Kind::eq, a, b);
 }
-Expr ne(Expr a, Expr b) {
+Expr ne(const Expr& a, const Expr& b) {
   if (a.is_int() && b.is_int()) return Expr::boolean(!(a == b));
   return relation(Kind::ne, a, b);
 }
-Expr lt(Expr a, Expr b) { return relation(Kind::lt, a, b); }
-Expr le(Expr a, Expr b) { return relation(Kind::le, a, b); }
-Expr gt(Expr a, Expr b) { return relation(Kind::gt, a, b); }
-Expr ge(Expr a, Expr b) { return relation(Kind::ge, a, b); }
+Expr lt(const Expr& a, const Expr& b) { return relation(Kind::lt, a, b); }
+Expr le(const Expr& a, const Expr& b) { return relation(Kind::le, a, b); }
+Expr gt(const Expr& a, const Expr& b) { return relation(Kind::gt, a, b); }
+Expr ge(const Expr& a, const Expr& b) { return relation(Kind::ge, a, b); }
 
 Expr logical_and(std::span<const Expr> conditions) { return junction(Kind::logical_and, conditions); }
 Expr logical_or(std::span<const Expr> conditions) { return junction(Kind::logical_or, conditions); }
-Expr logical_and(Expr a, Expr b) {
+Expr logical_and(const Expr& a, const Expr& b) {
   Expr both[] = {a, b};
   return junction(Kind::logical_and, both);
 }
-Expr logical_or(Expr a, Expr b) {
+Expr logical_or(const Expr& a, const Expr& b) {
   Expr both[] = {a, b};
   return junction(Kind::logical_or, both);
 }
 
-Expr logical_not(Expr a) {
+Expr logical_not(const Expr& a) {
   if (auto n = number_of(a)) return Expr::boolean(!n->truth());
   switch (a.kind()) {
     case Kind::eq: return ne(a.args()[0], a.args()[1]);
@@ -133,17 +127,17 @@ Expr piecewise(std::span<const Expr> values_and_conditions) {
   return intern(Kind::piecewise, kept);
 }
 
-Expr where(Expr condition, Expr a, Expr b) {
+Expr where(const Expr& condition, const Expr& a, const Expr& b) {
   Expr args[] = {a, condition, b, Expr::boolean(true)};
   return piecewise(args);
 }
 
 Expr make(Kind kind, std::span<const Expr> args) {
-  auto two = [&](Expr (*f)(Expr, Expr)) {
+  auto two = [&](Expr (*f)(const Expr&, const Expr&)) {
     expect(args.size() == 2, "expected 2 arguments, got ", args.size());
     return f(args[0], args[1]);
   };
-  auto one = [&](Expr (*f)(Expr)) {
+  auto one = [&](Expr (*f)(const Expr&)) {
     expect(args.size() == 1, "expected 1 argument, got ", args.size());
     return f(args[0]);
   };

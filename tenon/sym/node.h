@@ -8,7 +8,7 @@
 
 namespace tenon::sym {
 
-struct Node {
+struct Node : Held {
   Kind kind = Kind::integer;
   SymbolTraits traits;
   bool integer_typed = false, boolean_typed = false, nonnegative = false;
@@ -38,28 +38,30 @@ struct Term {
   Number coefficient;
   Expr monomial;
 };
-Term split_term(Expr e);
+Term split_term(const Expr& e);
 Expr join_term(Term t);
 std::span<const Expr> terms_of(const Expr& e);  // of a sum; {e} for anything else
+std::span<const Expr> terms_of(Expr&&) = delete;
 /// base^exponent with a constant integer exponent.
 struct Factor {
   Expr base;
   int64_t exponent;
 };
-Factor split_factor(Expr e);
+Factor split_factor(const Expr& e);
 std::span<const Expr> factors_of(const Expr& monomial);  // of a product; {e} for anything else
+std::span<const Expr> factors_of(Expr&&) = delete;
 /// Lexicographic by exponents, greatest first, as a polynomial is written; constants last.
-std::strong_ordering compare_monomials(Expr a, Expr b);
+std::strong_ordering compare_monomials(const Expr& a, const Expr& b);
 
 /// A condition where a number is wanted counts 1 where it holds, as in Python. Every arithmetic form takes its
 /// arguments through this.
-inline Expr as_number(Expr e) { return e.is_boolean_typed() ? where(e, 1, 0) : e; }
+inline Expr as_number(const Expr& e) { return e.is_boolean_typed() ? where(e, 1, 0) : e; }
 
 /// a - b, unless working it out leaves 64 bits.
-std::optional<Expr> difference(Expr a, Expr b);
+std::optional<Expr> difference(const Expr& a, const Expr& b);
 
-/// The name srepr gives to what e is: Add, FloorDiv, ...
-std::string_view function_name(Expr e);
+/// The name srepr gives to what e is: Add, FloorDiv, ... Good as long as e is held.
+std::string_view function_name(const Expr& e);
 
 /// Numbers folded; otherwise nothing.
 std::optional<Expr> fold(Kind kind, std::span<const Expr> args);

@@ -134,6 +134,21 @@ Number Number::fraction(int64_t n, int64_t d) {
   return {.n = n, .d = d};
 }
 
+std::optional<Number> try_add(Number a, Number b) {
+  if (a.is_real() || b.is_real()) return Number::real(a.as_double() + b.as_double());
+  int64_t n, m, d;
+  if (__builtin_mul_overflow(a.n, b.d, &n) || __builtin_mul_overflow(b.n, a.d, &m) ||
+      __builtin_add_overflow(n, m, &n) || __builtin_mul_overflow(a.d, b.d, &d))
+    return std::nullopt;
+  return Number::fraction(n, d);
+}
+
+std::optional<Number> try_negate(Number a) {
+  if (a.is_real()) return Number::real(-a.r);
+  if (a.n == std::numeric_limits<int64_t>::min()) return std::nullopt;
+  return Number{.n = -a.n, .d = a.d};
+}
+
 Number operator+(Number a, Number b) {
   if (a.is_real() || b.is_real()) return Number::real(a.as_double() + b.as_double());
   if (a.d == 1 && b.d == 1) return Number::of(checked_add(a.n, b.n));
@@ -162,7 +177,7 @@ int compare_numbers(Number a, Number b) {
   return x < y ? -1 : x > y;
 }
 
-std::optional<Number> number_of(Expr e) {
+std::optional<Number> number_of(const Expr& e) {
   switch (e.kind()) {
     case Kind::integer: return Number::of(e.as_int());
     case Kind::rational: return Number{.n = e.args()[0].as_int(), .d = e.args()[1].as_int()};

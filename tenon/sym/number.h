@@ -25,11 +25,14 @@ struct Number {
 Number operator+(Number a, Number b);
 Number operator-(Number a, Number b);
 Number operator*(Number a, Number b);
+/// The same; nothing where the result leaves 64 bits.
+std::optional<Number> try_add(Number a, Number b);
+std::optional<Number> try_negate(Number a);
 /// -1, 0, 1; 2 where a NaN makes the two incomparable.
 int compare_numbers(Number a, Number b);
 
 /// Any number or boolean constant.
-std::optional<Number> number_of(Expr e);
+std::optional<Number> number_of(const Expr& e);
 Expr expr_of(Number n);
 
 /// One operation on numbers: what folding and evaluation share. `name` is for unknown calls, of which some are known.

@@ -62,7 +62,7 @@ class SympyParser : public Parser {
   SympyParser(std::string_view text, std::span<const Expr> known) : Parser(text), known_(known) {}
 
  private:
-  Expr divide(Expr a, Expr b) override { return a * pow(b, -1); }  // exactly: s0/2 is half of s0
+  Expr divide(const Expr& a, const Expr& b) override { return a * pow(b, -1); }  // exactly: s0/2 is half of s0
 
   Expr name() override {
     std::string_view name = lex_.take().text;
@@ -71,7 +71,7 @@ class SympyParser : public Parser {
     if (name == "false" || name == "False") return Expr::boolean(false);
     if (name == "oo" || name == "int_oo" || name == "inf") return Expr::real(std::numeric_limits<double>::infinity());
     if (name == "nan") return Expr::real(std::numeric_limits<double>::quiet_NaN());
-    for (Expr k : known_)
+    for (const Expr& k : known_)
       if (k.is_symbol() && k.name() == name) return k;
     return Expr::symbol(name, guess_traits(name));
   }

@@ -20,6 +20,6 @@ Expr parse(std::string_view text, std::span<const Expr> known = {});
 Expr parse_guard(std::string_view text);
 
 /// Nodes of an expression when it is written out as a tree: what a walk over it, or its text, costs.
-uint64_t weight(Expr e);
+uint64_t weight(const Expr& e);
 
 }  // namespace tenon::sym

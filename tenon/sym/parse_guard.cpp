@@ -32,7 +32,7 @@ class GuardParser : public Parser {
   using Parser::Parser;
 
  private:
-  Expr divide(Expr a, Expr b) override {
+  Expr divide(const Expr& a, const Expr& b) override {
     return a.is_integer_typed() && b.is_integer_typed() ? true_div(a, b) : float_true_div(a, b);
   }
 

@@ -28,7 +28,7 @@ class Parser {
 
  protected:
   virtual Expr name() = 0;  // what begins with one
-  virtual Expr divide(Expr a, Expr b) = 0;
+  virtual Expr divide(const Expr& a, const Expr& b) = 0;
   virtual int64_t beyond_64_bits() { lex_.complain("expected an integer that fits into 64 bits"); }
 
   // Held by every rule that can contain itself.

@@ -7,7 +7,7 @@
 
 namespace tenon::sym {
 
-std::string_view function_name(Expr e) {
+std::string_view function_name(const Expr& e) {
   switch (e.kind()) {
     case Kind::add: return "Add";
     case Kind::mul: return "Mul";
@@ -54,7 +54,7 @@ std::string_view function_name(Expr e) {
 namespace {
 
 /// Terms as sympy writes them: 2 - s0, where every other sum has its number last.
-std::vector<Expr> ordered_terms(Expr e) {
+std::vector<Expr> ordered_terms(const Expr& e) {
   std::vector<Expr> terms(e.args().begin(), e.args().end());
   if (terms.size() != 2) return terms;
   auto number = number_of(terms[1]);
@@ -82,7 +82,7 @@ enum : int {
 class Spelling {
  public:
   virtual ~Spelling() = default;
-  virtual void write(Expr e) = 0;
+  virtual void write(const Expr& e) = 0;
   std::string out;
 
  protected:
@@ -100,7 +100,7 @@ class Spelling {
     out += ')';
   }
 
-  void write_cases(Expr e, std::string_view pair) {  // Piecewise(pair(value, condition), ...)
+  void write_cases(const Expr& e, std::string_view pair) {  // Piecewise(pair(value, condition), ...)
     out += "Piecewise(";
     for (size_t i = 0; i < e.args().size(); i += 2) {
       if (i) out += ", ";
@@ -112,7 +112,7 @@ class Spelling {
 
 class Infix final : public Spelling {
  public:
-  void write(Expr e) override {
+  void write(const Expr& e) override {
     switch (e.kind()) {
       case Kind::integer: append_integer(out, e.as_int()); return;
       case Kind::rational:
@@ -156,7 +156,7 @@ class Infix final : public Spelling {
   }
 
  private:
-  static int precedence(Expr e) {
+  static int precedence(const Expr& e) {
     switch (e.kind()) {
       case Kind::integer: return e.as_int() < 0 ? p_add : p_atom;
       case Kind::rational: return e.args()[0].as_int() < 0 ? p_add : p_mul;
@@ -184,23 +184,23 @@ class Infix final : public Spelling {
     }
   }
 
-  void write_at(Expr e, int level, bool strict = false) {  // strict: parentheses for an equal precedence too
+  void write_at(const Expr& e, int level, bool strict = false) {  // strict: parentheses for an equal precedence too
     bool wrap = precedence(e) < level || (strict && precedence(e) == level);
     if (wrap) out += '(';
     write(e);
     if (wrap) out += ')';
   }
 
-  void write_operand(Expr e) {  // of //
+  void write_operand(const Expr& e) {  // of //
     bool bare = e.is_symbol() || e.is(Kind::max) || e.is(Kind::min) || (e.is_int() && e.as_int() >= 0);
     if (!bare) out += '(';
     write(e);
     if (!bare) out += ')';
   }
 
-  void write_sum(Expr e) {
+  void write_sum(const Expr& e) {
     bool first = true;
-    for (Expr t : ordered_terms(e)) {
+    for (const Expr& t : ordered_terms(e)) {
       size_t start = out.size();
       write_at(t, p_add);
       if (first) {
@@ -216,7 +216,7 @@ class Infix final : public Spelling {
     }
   }
 
-  void write_product(Expr e) {
+  void write_product(const Expr& e) {
     std::vector<Expr> above, below;
     auto args = e.args();
     Number coefficient = Number::of(1);
@@ -229,7 +229,7 @@ class Infix final : public Spelling {
     if (coefficient.is_real()) above.push_back(Expr::real(coefficient.r));
     else if (coefficient.n != 1) above.push_back(coefficient.n);
     if (!coefficient.is_real() && coefficient.d != 1) below.push_back(coefficient.d);
-    for (Expr a : args) {
+    for (const Expr& a : args) {
       Factor f = split_factor(a);
       if (f.exponent < 0 && f.exponent != INT64_MIN) below.push_back(pow(f.base, -f.exponent));
       else above.push_back(a);
@@ -251,7 +251,7 @@ class Infix final : public Spelling {
     }
   }
 
-  void write_power(Expr e) {
+  void write_power(const Expr& e) {
     Expr base = e.args()[0], exponent = e.args()[1];
     if (!exponent.is_number()) return write_call("PowByNatural", e.args());
     if (exponent == Expr(-1)) {
@@ -264,13 +264,13 @@ class Infix final : public Spelling {
     write_at(exponent, p_pow, true);
   }
 
-  void write_relation(Expr e, std::string_view sign) {
+  void write_relation(const Expr& e, std::string_view sign) {
     write_at(e.args()[0], p_function, true);
     out += sign;
     write_at(e.args()[1], p_function, true);
   }
 
-  void write_junction(Expr e, std::string_view sign) {
+  void write_junction(const Expr& e, std::string_view sign) {
     for (size_t i = 0; i < e.args().size(); i++) {
       if (i) out += sign;
       write_at(e.args()[i], p_function);
@@ -280,7 +280,7 @@ class Infix final : public Spelling {
 
 class Srepr final : public Spelling {
  public:
-  void write(Expr e) override {
+  void write(const Expr& e) override {
     switch (e.kind()) {
       case Kind::integer: write_integer(e.as_int()); return;
       case Kind::rational:
@@ -313,7 +313,7 @@ class Srepr final : public Spelling {
     out += ')';
   }
 
-  void write_symbol(Expr e) {
+  void write_symbol(const Expr& e) {
     out += "Symbol('";
     for (char c : e.name()) {
       if (c == '\'' || c == '\\') out += '\\';
@@ -328,7 +328,7 @@ class Srepr final : public Spelling {
     out += ')';
   }
 
-  void write_product(Expr e) {
+  void write_product(const Expr& e) {
     out += "Mul(";
     auto args = e.args();
     Number c = args[0].is_number() ? *number_of(args[0]) : Number::of(1);
@@ -348,18 +348,18 @@ class Srepr final : public Spelling {
 
 }  // namespace
 
-std::string to_infix(Expr e) {
+std::string to_infix(const Expr& e) {
   Infix p;
   p.write(e);
   return std::move(p.out);
 }
 
-std::string to_srepr(Expr e) {
+std::string to_srepr(const Expr& e) {
   Srepr p;
   p.write(e);
   return std::move(p.out);
 }
 
-void append_text(std::string& out, Expr e) { out += to_infix(e); }
+void append_text(std::string& out, const Expr& e) { out += to_infix(e); }
 
 }  // namespace tenon::sym

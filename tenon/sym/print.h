@@ -6,8 +6,8 @@
 
 namespace tenon::sym {
 
-std::string to_infix(Expr e);  // 2*s77 + 1
-std::string to_srepr(Expr e);  // Add(Mul(Integer(2), Symbol('s77', positive=True, integer=True)), Integer(1))
-void append_text(std::string& out, Expr e);  // infix
+std::string to_infix(const Expr& e);  // 2*s77 + 1
+std::string to_srepr(const Expr& e);  // Add(Mul(Integer(2), Symbol('s77', positive=True, integer=True)), Integer(1))
+void append_text(std::string& out, const Expr& e);  // infix
 
 }  // namespace tenon::sym

@@ -98,19 +98,19 @@ Range of_real(double x) {
 }
 
 /// Doubles hold every integer up to 2^53; beyond, rounding may step over an end.
-Range rounded(Expr e, Range r) {
+Range rounded(const Expr& e, Range r) {
   if (e.is_integer_typed()) return r;
   constexpr int64_t exact = int64_t{1} << 53;
   return {r.lo < -exact ? minus_infinity : std::min(r.lo, exact), r.hi > exact ? infinity : std::max(r.hi, -exact)};
 }
 
-Range nonnegative_or_open(Expr e) { return e.is_nonnegative() ? Range{0, infinity} : open; }
+Range nonnegative_or_open(const Expr& e) { return e.is_nonnegative() ? Range{0, infinity} : open; }
 
 /// Ranges of large parts, computed once: an expression may hold a part many times.
 class RangeFinder {
  public:
   explicit RangeFinder(const Ranges& ranges) : ranges_(ranges) {}
-  Range of(Expr e) {
+  Range of(const Expr& e) {
     constexpr uint32_t large = 16;
     if (e.is_small() || e.node()->weight < large) return computed(e);
     if (auto known = done_.find(e); known != done_.end()) return known->second;
@@ -120,26 +120,26 @@ class RangeFinder {
   }
 
  private:
-  Range computed(Expr e);
-  Range of_product(Expr e);
+  Range computed(const Expr& e);
+  Range of_product(const Expr& e);
   const Ranges& ranges_;
   std::unordered_map<Expr, Range> done_;
 };
 
-Range RangeFinder::of_product(Expr e) {
+Range RangeFinder::of_product(const Expr& e) {
   Range out = Range::point(1);
   auto args = e.args();
   if (args[0].is(Kind::rational)) {  // exact only once the whole product is known
     Range numerator = Range::point(args[0].args()[0].as_int());
-    for (Expr a : args.subspan(1)) numerator = multiply(numerator, of(a));
+    for (const Expr& a : args.subspan(1)) numerator = multiply(numerator, of(a));
     Range down = floor_divide(numerator, Range::point(args[0].args()[1].as_int()));
     return {down.lo, down.hi == infinity ? infinity : down.hi + 1};
   }
-  for (Expr a : args) out = multiply(out, of(a));
+  for (const Expr& a : args) out = multiply(out, of(a));
   return out;
 }
 
-std::optional<bool> decide_by_difference(Expr condition, const Ranges& ranges) {
+std::optional<bool> decide_by_difference(const Expr& condition, const Ranges& ranges) {
   Expr a = condition.args()[0], b = condition.args()[1];
   bool whole = a.is_integer_typed() && b.is_integer_typed();
   Range d = open;
@@ -172,29 +172,34 @@ void append_text(std::string& out, Range r) {
   out += r.has_hi() ? tenon::text(r.hi, "]") : "oo)";
 }
 
-void Ranges::set(Expr symbol, Range range) {
+void Ranges::set(const Expr& symbol, Range range) {
   expect(symbol.is_symbol(), "only a symbol has a range of its own");
   Table& table = table_.edit();
   auto [at, fresh] = table.by_name.try_emplace(symbol.name(), table.entries.size());
   if (fresh) table.entries.push_back({symbol, range});
-  else table.entries[at->second] = {symbol, range};
+  else {  // the name is found through the symbol that the entry holds
+    size_t place = at->second;
+    table.by_name.erase(at);
+    table.by_name.emplace(symbol.name(), place);
+    table.entries[place] = {symbol, range};
+  }
 }
 
-void Ranges::narrow(Expr symbol, Range range) { set(symbol, intersect(of(symbol), range)); }
+void Ranges::narrow(const Expr& symbol, Range range) { set(symbol, intersect(of(symbol), range)); }
 
-const Range* Ranges::find(Expr symbol) const {
+const Range* Ranges::find(const Expr& symbol) const {
   auto found = table_->by_name.find(symbol.name());
   return found == table_->by_name.end() ? nullptr : &table_->entries[found->second].range;
 }
 
-Range Ranges::of(Expr symbol) const {
+Range Ranges::of(const Expr& symbol) const {
   if (const Range* known = find(symbol)) return *known;
   return nonnegative_or_open(symbol);
 }
 
-Range range_of(Expr e, const Ranges& ranges) { return RangeFinder(ranges).of(e); }
+Range range_of(const Expr& e, const Ranges& ranges) { return RangeFinder(ranges).of(e); }
 
-Range RangeFinder::computed(Expr e) {
+Range RangeFinder::computed(const Expr& e) {
   auto arg = [&](size_t i) { return of(e.args()[i]); };
   auto all = [&](auto combine) {
     Range out = arg(0);
@@ -257,7 +262,7 @@ Range RangeFinder::computed(Expr e) {
   unreachable();
 }
 
-std::optional<bool> decide(Expr condition, const Ranges& ranges) {
+std::optional<bool> decide(const Expr& condition, const Ranges& ranges) {
   switch (condition.kind()) {
     case Kind::boolean: return condition.boolean_value();
     case Kind::eq:
@@ -269,7 +274,7 @@ std::optional<bool> decide(Expr condition, const Ranges& ranges) {
     case Kind::logical_and:
     case Kind::logical_or: {
       bool decisive = condition.is(Kind::logical_or), all = true;
-      for (Expr part : condition.args()) {
+      for (const Expr& part : condition.args()) {
         auto known = decide(part, ranges);
         if (known == decisive) return decisive;
         all &= known.has_value();

@@ -35,27 +35,27 @@ class Ranges {
     Range range;
     bool operator==(const Entry&) const = default;
   };
-  void set(Expr symbol, Range range);
-  void narrow(Expr symbol, Range range);  // intersects with what is known
-  const Range* find(Expr symbol) const;   // good until the next change
+  void set(const Expr& symbol, Range range);
+  void narrow(const Expr& symbol, Range range);  // intersects with what is known
+  const Range* find(const Expr& symbol) const;   // good until the next change
   /// The range known, else [0, oo) for a positive or nonnegative symbol, else open.
-  Range of(Expr symbol) const;
+  Range of(const Expr& symbol) const;
   const std::vector<Entry>& entries() const { return table_->entries; }  // in order of setting
   bool operator==(const Ranges& other) const { return entries() == other.entries(); }
 
  private:
   struct Table {
     std::vector<Entry> entries;
-    std::unordered_map<std::string_view, size_t> by_name;  // names are interned
+    std::unordered_map<std::string_view, size_t> by_name;  // names of the symbols that stand beside them
   };
   CopyOnWrite<Table> table_;
 };
 
 /// An interval the value of e lies in; open where nothing better is known. For e of a float: its floor and ceiling lie
 /// in it.
-Range range_of(Expr e, const Ranges& ranges = {});
+Range range_of(const Expr& e, const Ranges& ranges = {});
 
 /// Whether a condition certainly holds or certainly fails; nothing where that depends on the symbols.
-std::optional<bool> decide(Expr condition, const Ranges& ranges = {});
+std::optional<bool> decide(const Expr& condition, const Ranges& ranges = {});
 
 }  // namespace tenon::sym

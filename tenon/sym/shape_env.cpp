@@ -16,7 +16,7 @@ struct Linear {
   int64_t factor, offset;
 };
 
-std::optional<Linear> as_linear(Expr e) {
+std::optional<Linear> as_linear(const Expr& e) {
   auto terms = terms_of(e);
   if (terms.size() > 2) return std::nullopt;
   Term t = split_term(terms[0]);
@@ -50,7 +50,7 @@ void Guards::add(Guard guard) {
   if (table.conditions.insert(guard.condition).second) table.list.push_back(std::move(guard));
 }
 
-void ShapeEnv::constrain(Expr expr, Range range) {
+void ShapeEnv::constrain(const Expr& expr, Range range) {
   reserve_names(expr);
   if (!expr.is_symbol()) {
     auto [known, fresh] = constraints_.edit().ranges.try_emplace(expr, range);
@@ -60,8 +60,8 @@ void ShapeEnv::constrain(Expr expr, Range range) {
   else if (auto l = as_linear(expr)) ranges.narrow(l->symbol, solve_range(range, *l));
 }
 
-void ShapeEnv::reserve_names(Expr e) {
-  for (Expr s : symbols_of(e)) {
+void ShapeEnv::reserve_names(const Expr& e) {
+  for (const Expr& s : symbols_of(e)) {
     std::string_view name = s.name();
     if (name.size() < 2 || name[0] != 'u') continue;
     int number = 0;
@@ -77,13 +77,13 @@ Expr ShapeEnv::fresh_unbacked(Range range) {
   return s;
 }
 
-Range ShapeEnv::range_of(Expr e) const {
+Range ShapeEnv::range_of(const Expr& e) const {
   Range r = sym::range_of(e, ranges);
   auto given = constraints_->ranges.find(e);
   return given == constraints_->ranges.end() ? r : intersect(r, given->second);
 }
 
-std::optional<bool> ShapeEnv::decide(Expr condition) const {
+std::optional<bool> ShapeEnv::decide(const Expr& condition) const {
   if (auto known = sym::decide(condition, ranges)) return known;
   if (!guards.empty()) {
     if (guards.has(condition)) return true;
@@ -102,7 +102,7 @@ std::optional<bool> ShapeEnv::decide(Expr condition) const {
   return std::nullopt;
 }
 
-void ShapeEnv::guard(Expr condition, std::string where, std::string reason) {
+void ShapeEnv::guard(const Expr& condition, std::string where, std::string reason) {
   auto known = decide(condition);
   require(known != false, where, where.empty() ? "" : ": ", "the condition ", condition, " cannot hold (", reason, ")");
   if (!known) guards.add({condition, std::move(where), std::move(reason)});

@@ -22,7 +22,7 @@ struct Guard {
 class Guards {
  public:
   void add(Guard guard);
-  bool has(Expr condition) const { return table_->conditions.contains(condition); }
+  bool has(const Expr& condition) const { return table_->conditions.contains(condition); }
   size_t size() const { return table_->list.size(); }
   bool empty() const { return table_->list.empty(); }
   auto begin() const { return table_->list.begin(); }
@@ -45,17 +45,17 @@ struct ShapeEnv {
 
   /// Adds the range of an expression, as the range_constraints of a file give it (mostly of a symbol, sometimes of
   /// 2*s77), and narrows the ranges of symbols by it where the expression is linear in one symbol.
-  void constrain(Expr expr, Range range);
+  void constrain(const Expr& expr, Range range);
   /// A symbol no other of this program has: u0, u1, ...
   Expr fresh_unbacked(Range range = {0, Range::infinity});
   /// Makes fresh_unbacked() avoid the symbols of e.
-  void reserve_names(Expr e);
+  void reserve_names(const Expr& e);
 
-  Range range_of(Expr e) const;
+  Range range_of(const Expr& e) const;
   /// By ranges, by the constraints and by the guards already taken.
-  std::optional<bool> decide(Expr condition) const;
+  std::optional<bool> decide(const Expr& condition) const;
   /// Records that the condition must hold. An Error where it certainly does not; nothing where it certainly does.
-  void guard(Expr condition, std::string where, std::string reason);
+  void guard(const Expr& condition, std::string where, std::string reason);
 
   bool operator==(const ShapeEnv&) const = default;
 

@@ -25,33 +25,60 @@ struct OperatorName {
   bool operator==(const OperatorName&) const = default;
 };
 
+/// An object among a file's constants, by its name and its class.
+struct ObjectName {
+  std::string name, class_name;
+  bool operator==(const ObjectName&) const = default;
+};
+
 template <class T>
 struct BasicArg {
   using Items = std::vector<BasicArg>;
-  using Variant = std::variant<std::monostate, bool, SymInt, double, std::string, DType, Device, Layout, MemoryFormat,
-                               T, std::vector<T>, Sizes, std::vector<double>, std::vector<bool>,
-                               std::vector<std::string>, Subgraph, OperatorName, std::complex<double>, Items>;
+  /// Arguments by name, in the order of the file: keys[i] is the name of values[i].
+  struct Mapping {
+    std::vector<std::string> keys;
+    Items values;
+    bool operator==(const Mapping&) const = default;
+  };
+  using Variant =
+      std::variant<std::monostate, bool, SymInt, double, std::string, DType, Device, Layout, MemoryFormat, T,
+                   std::vector<T>, Sizes, std::vector<double>, std::vector<bool>, std::vector<std::string>, Subgraph,
+                   OperatorName, ObjectName, std::complex<double>, Items, Mapping>;
   Variant v;
 
-  // Copying and the like are compiled once, in the file that instantiates the struct, not in each that uses it.
-  BasicArg() = default;
+  // Making, copying and destroying one is compiled once, in the file that instantiates the struct, not in each that
+  // uses it.
+  BasicArg();
   BasicArg(const BasicArg&);
   BasicArg(BasicArg&&) noexcept;
   BasicArg& operator=(const BasicArg&);
   BasicArg& operator=(BasicArg&&) noexcept;
   ~BasicArg();
   bool operator==(const BasicArg&) const;
-  BasicArg(bool b) : v(b) {}
-  BasicArg(int i) : v(SymInt(i)) {}
-  BasicArg(int64_t i) : v(SymInt(i)) {}
-  BasicArg(size_t i) : v(SymInt(static_cast<int64_t>(i))) {}
-  BasicArg(SymInt i) : v(i) {}
-  BasicArg(double d) : v(d) {}
-  BasicArg(const char* s) : v(std::string(s)) {}
-  template <class U>
-  requires(std::is_constructible_v<Variant, U&&> && !std::is_arithmetic_v<std::decay_t<U>> &&
-           !std::is_same_v<std::decay_t<U>, BasicArg> && !std::is_pointer_v<std::decay_t<U>>) BasicArg(U&& value)
-      : v(std::forward<U>(value)) {}
+  BasicArg(bool);
+  BasicArg(int);
+  BasicArg(int64_t);
+  BasicArg(size_t);
+  BasicArg(SymInt);
+  BasicArg(double);
+  BasicArg(const char*);
+  BasicArg(std::string);
+  BasicArg(DType);
+  BasicArg(Device);
+  BasicArg(Layout);
+  BasicArg(MemoryFormat);
+  BasicArg(T);
+  BasicArg(std::vector<T>);
+  BasicArg(Sizes);
+  BasicArg(std::vector<double>);
+  BasicArg(std::vector<bool>);
+  BasicArg(std::vector<std::string>);
+  BasicArg(Subgraph);
+  BasicArg(OperatorName);
+  BasicArg(ObjectName);
+  BasicArg(std::complex<double>);
+  BasicArg(Items);
+  BasicArg(Mapping);
 
   template <class U>
   bool is() const {
@@ -84,6 +111,8 @@ void for_each_tensor(BasicArg<T>& arg, Visit&& visit) {
     for (T& t : *list) visit(t);
   else if (auto* items = arg.template get<std::vector<BasicArg<T>>>())
     for (auto& item : *items) for_each_tensor(item, visit);
+  else if (auto* mapping = arg.template get<typename BasicArg<T>::Mapping>())
+    for (auto& item : mapping->values) for_each_tensor(item, visit);
 }
 template <class T, class Visit>
 void for_each_tensor(const BasicArg<T>& arg, Visit&& visit) {
@@ -108,6 +137,12 @@ BasicArg<U> map_tensors(const BasicArg<T>& arg, Convert&& convert) {
     std::vector<BasicArg<U>> out;
     out.reserve(items->size());
     for (const auto& item : *items) out.push_back(map_tensors<U>(item, convert));
+    return BasicArg<U>(std::move(out));
+  }
+  if (auto* mapping = arg.template get<typename BasicArg<T>::Mapping>()) {
+    typename BasicArg<U>::Mapping out{mapping->keys, {}};
+    out.values.reserve(mapping->values.size());
+    for (const auto& item : mapping->values) out.values.push_back(map_tensors<U>(item, convert));
     return BasicArg<U>(std::move(out));
   }
   return without_tensors<U>(arg);

@@ -1,4 +1,4 @@
-// How a call of an operator finds who executes it: a thread-local stack of dispatchers. interp runs it now, trace
+// How a call of an operator finds who executes it: the dispatcher of this thread's context. interp runs it now, trace
 // appends a node, aot's functionalizer replaces writes, autograd notes the call. No rule knows under which of them it
 // runs.
 #pragma once
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tenon/tensor/arg.h"
+#include "tenon/tensor/context.h"
 #include "tenon/tensor/tensor.h"
 
 namespace tenon {
@@ -28,36 +29,26 @@ class Dispatcher {
   virtual CallResults run(const Op& op, CallArgs args) = 0;
 };
 
-/// Executes a call with the dispatcher on top of this thread's stack.
+/// Executes a call with this thread's dispatcher.
 CallResults dispatch(const Op& op, CallArgs args);
 /// Fails where an argument is None, or has None among its tensors, and the schema does not allow for it.
 /// (graph/required.cpp, which knows schemas.)
 void require_given(const Op& op, std::span<const CallArg> args);
 Dispatcher* top_dispatcher();
-/// The bottom of every thread's stack; interp sets it.
+/// Of every thread that has set none; interp sets it.
 void set_default_dispatcher(Dispatcher* dispatcher);
 
-/// Puts a dispatcher on top of this thread's stack for the life of the scope. Null gives the default.
-class DispatchScope {
+/// Makes a dispatcher the one of this thread for the life of the scope. Null gives the default.
+class DispatchScope : ContextScope<Dispatcher*> {
  public:
-  explicit DispatchScope(Dispatcher* dispatcher);
-  ~DispatchScope();
-  DispatchScope(const DispatchScope&) = delete;
-
- private:
-  Dispatcher* previous_;
+  explicit DispatchScope(Dispatcher* dispatcher) : ContextScope(&Context::dispatcher, dispatcher) {}
 };
 
-/// Whether calls are recorded for gradients; a thread-local flag, as in PyTorch.
-bool grad_enabled();
-class GradMode {
+/// Whether calls are recorded for gradients.
+inline bool grad_enabled() { return context().grad_enabled; }
+class GradMode : ContextScope<bool> {
  public:
-  explicit GradMode(bool enabled);
-  ~GradMode();
-  GradMode(const GradMode&) = delete;
-
- private:
-  bool previous_;
+  explicit GradMode(bool enabled) : ContextScope(&Context::grad_enabled, enabled) {}
 };
 
 }  // namespace tenon

@@ -71,6 +71,43 @@ DType promote(DType a, DType b) {
   return a == DType::i8 ? DType::i16 : a;
 }
 
+std::string_view name(DeviceType type) {
+  switch (type) {
+    case DeviceType::cpu: return "cpu";
+    case DeviceType::cuda: return "cuda";
+    case DeviceType::ipu: return "ipu";
+    case DeviceType::xpu: return "xpu";
+    case DeviceType::mkldnn: return "mkldnn";
+    case DeviceType::opengl: return "opengl";
+    case DeviceType::opencl: return "opencl";
+    case DeviceType::ideep: return "ideep";
+    case DeviceType::hip: return "hip";
+    case DeviceType::ve: return "ve";
+    case DeviceType::fpga: return "fpga";
+    case DeviceType::maia: return "maia";
+    case DeviceType::xla: return "xla";
+    case DeviceType::lazy: return "lazy";
+    case DeviceType::vulkan: return "vulkan";
+    case DeviceType::mps: return "mps";
+    case DeviceType::meta: return "meta";
+    case DeviceType::hpu: return "hpu";
+    case DeviceType::mtia: return "mtia";
+    case DeviceType::privateuseone: return "privateuseone";
+  }
+  unreachable();
+}
+
+std::optional<DeviceType> device_type_of(std::string_view wanted) {
+  for (auto i = static_cast<int>(DeviceType::cpu); i <= static_cast<int>(DeviceType::privateuseone); ++i)
+    if (auto type = static_cast<DeviceType>(i); name(type) == wanted) return type;
+  return std::nullopt;
+}
+
+void append_text(std::string& out, const Device& device) {
+  out += name(device.type);
+  if (device.index >= 0) out += ":" + std::to_string(device.index);
+}
+
 std::string_view name(Layout layout) {
   switch (layout) {
     case Layout::unknown: return "unknown";

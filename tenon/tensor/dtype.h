@@ -44,15 +44,38 @@ inline bool is_differentiable(DType dtype) { return is_floating(dtype) || is_com
 DType promote(DType a, DType b);
 inline void append_text(std::string& out, DType dtype) { out += name(dtype); }
 
+/// The kinds of devices that PyTorch knows, by its names.
+enum class DeviceType : uint8_t {
+  cpu,
+  cuda,
+  ipu,
+  xpu,
+  mkldnn,
+  opengl,
+  opencl,
+  ideep,
+  hip,
+  ve,
+  fpga,
+  maia,
+  xla,
+  lazy,
+  vulkan,
+  mps,
+  meta,
+  hpu,
+  mtia,
+  privateuseone
+};
+std::string_view name(DeviceType type);
+std::optional<DeviceType> device_type_of(std::string_view name);
+
 struct Device {
-  std::string type = "cpu";
+  DeviceType type = DeviceType::cpu;
   int index = -1;  // -1: none given
   bool operator==(const Device&) const = default;
 };
-inline void append_text(std::string& out, const Device& device) {
-  out += device.type;
-  if (device.index >= 0) out += ":" + std::to_string(device.index);
-}
+void append_text(std::string& out, const Device& device);  // cpu, cuda:0
 
 enum class Layout : uint8_t { unknown, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc, mkldnn, strided };
 enum class MemoryFormat : uint8_t { unknown, contiguous, channels_last, channels_last_3d, preserve };

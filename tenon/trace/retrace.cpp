@@ -48,6 +48,8 @@ void substitute(Arg& arg, const std::vector<sym::Replacement>& same) {
     for (SymInt& size : *sizes) size = sym::substitute(size, same);
   else if (auto* items = arg.get<Arg::Items>())
     for (Arg& item : *items) substitute(item, same);
+  else if (auto* mapping = arg.get<Arg::Mapping>())
+    for (Arg& item : mapping->values) substitute(item, same);
 }
 
 /// A result of the node in the old graph, and what was made of it in the new one.
@@ -97,11 +99,11 @@ void retrace(const Node& node, Replay& replay, Tracer& tracer, Dispatcher& dispa
   CallArgs args;
   for (const Arg& a : node.args) args.push_back(tracer.call_arg(replay.moved(a)));
   GradMode grad(node.grad_enabled);
-  tracer.origin = &node.origin;
+  tracer.metadata = node.origin.metadata;
   auto first = static_cast<NodeId>(tracer.graph().nodes.size());  // of the nodes made for it
   tracer.phase = node.phase;
   CallResults results = dispatcher.call(*node.op, std::move(args));
-  tracer.origin = nullptr;
+  tracer.metadata = {};
   expect(results.size() == node.results.size(), node.op->name(), " gave ", results.size(),
          " results where its node has ", node.results.size());
   std::vector<Redone> redone = pair_up(node, results, tracer);

@@ -43,14 +43,17 @@ CallArg Tracer::call_arg(const Arg& a) const {
 }
 
 CallResults Tracer::run(const Op& op, CallArgs args) {
-  Metas metas;
-  if (known_metas) {
-    metas.values = *known_metas;
-    known_metas = nullptr;
-  } else {
-    ShapesScope shapes(&graph_.shapes);
-    metas = infer_any(op, args);
-  }
+  ShapesScope shapes(&graph_.shapes);
+  Metas metas = infer_any(op, args);
+  return add(op, args, metas.values);
+}
+
+CallResults Tracer::append(const Op& op, CallArgs args, std::vector<BasicArg<TensorMeta>> metas) {
+  require_given(op, args);
+  return add(op, args, metas);
+}
+
+CallResults Tracer::add(const Op& op, const CallArgs& args, const std::vector<BasicArg<TensorMeta>>& metas) {
   Node node;
   node.op = &op;
   for (size_t i = 0; i < args.size(); ++i) {
@@ -63,12 +66,11 @@ CallResults Tracer::run(const Op& op, CallArgs args) {
   }
   node.grad_enabled = grad_enabled();
   node.phase = phase;
-  node.copy_of = copy_of;
-  if (origin) node.origin.metadata = origin->metadata;
+  node.origin.metadata = metadata;
   std::string base(op.schema.base());
   CallResults results;
   size_t which = 0;
-  for (const auto& meta : metas.values) {
+  for (const auto& meta : metas) {
     if (auto* size = meta.get<SymInt>()) {  // a number
       ValueType type = size->is_boolean_typed()   ? ValueType::boolean
                        : size->is_integer_typed() ? ValueType::integer
@@ -82,7 +84,7 @@ CallResults Tracer::run(const Op& op, CallArgs args) {
         clean.wrapped_number = false;
         clean.requires_grad = false;
         return add_value(graph_,
-                         {.name = metas.values.size() > 1 ? text(base, "_", which++) : base, .meta = std::move(clean)});
+                         {.name = metas.size() > 1 ? text(base, "_", which++) : base, .meta = std::move(clean)});
       });
       results.push_back(map_tensors<Tensor>(result, [&](const Value& v) { return tensor(v); }));
       node.results.push_back(std::move(result));

@@ -11,6 +11,8 @@ class Tracer : public Dispatcher {
  public:
   explicit Tracer(GraphBody& graph) : graph_(graph) {}
   CallResults run(const Op& op, CallArgs args) override;
+  /// Appends a call whose results are known to have these metas: its rule is not asked.
+  CallResults append(const Op& op, CallArgs args, std::vector<BasicArg<TensorMeta>> metas);
 
   /// A value of the graph as a tensor that rules can use.
   Tensor tensor(Value v) const;
@@ -21,11 +23,11 @@ class Tracer : public Dispatcher {
   GraphBody& graph() { return graph_; }
 
   Phase phase = Phase::forward;  // marks the nodes that are appended
-  NodeId copy_of = no_id;
-  const Origin* origin = nullptr;
-  const std::vector<BasicArg<TensorMeta>>* known_metas = nullptr;  // of the next call's results: its rule is not asked
+  NodeMetadata metadata;         // theirs, too
 
  private:
+  CallResults add(const Op& op, const CallArgs& args, const std::vector<BasicArg<TensorMeta>>& metas);
+
   GraphBody& graph_;
 };
 

@@ -174,7 +174,7 @@ Node counting_node(GraphBody& graph, Value count, const Node& beside) {
   node.results.emplace_back(
       add_value(graph, {.name = std::string(add_into.schema.base()), .meta = graph.info(count).meta}));
   node.origin.metadata = beside.origin.metadata;
-  std::erase_if(node.origin.metadata, [](const auto& entry) { return entry.first == "torch_fn"; });
+  std::erase_if(node.origin.metadata.edit(), [](const auto& entry) { return entry.first == "torch_fn"; });
   return node;
 }
 

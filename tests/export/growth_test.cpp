@@ -25,6 +25,27 @@ TEST(Growth, UnknownOperatorsGoWithTheirProgram) {
   EXPECT_LT(heap_bytes(), before + 64 * 1024);  // one op each would be some 500 KB
 }
 
+// Each file has a symbol, a range and expressions that no other has.
+TEST(Growth, SymbolsGoWithTheirProgram) {
+  auto open = [](int i) {
+    std::string own = text("symbol_with_a_long_name_of_its_own_", i);
+    return load_exported(
+        edited_json(mlp(), "\"range_constraints\": {",
+                    text("\"range_constraints\": {\"", own, "\": {\"min_val\": 2, \"max_val\": ", 100 + i, "}, \"",
+                         2 + i % 7, "*", own, " + ", i, "\": {\"min_val\": 0, \"max_val\": 1000000}, ")),
+        registry());
+  };
+  for (int i = 0; i < 50; ++i) open(i);
+  size_t before = sym::interned_nodes(), bytes = heap_bytes();
+  {
+    ExportedProgram kept = open(50);
+    EXPECT_GE(sym::interned_nodes(), before + 3);  // the symbol, its product, the sum
+  }
+  for (int i = 51; i < 1050; ++i) open(i);
+  EXPECT_EQ(sym::interned_nodes(), before);
+  EXPECT_LT(heap_bytes(), bytes + 64 * 1024);
+}
+
 TEST(Growth, FilesWithTheSameSymbolsShareThem) {
   auto open = [] {
     load_exported(edited_json(mlp(), "\"guards_code\": []", "\"guards_code\": [\"L['input'].size()[0] <= 9\"]"),

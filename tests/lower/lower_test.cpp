@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tenon/pipeline.h"
 #include "tenon/rules/registry.h"
 #include "tests/text_program.h"
@@ -190,6 +192,32 @@ TEST(Lower, ANumberIsReturnedAsAnExpression) {
   Program p = lowered("%x: f32[s0] = input()\n%y: f32[s0] = aten::exp(%x)\nreturn %y\nreturn 2*s0\n");
   EXPECT_EQ(p.outputs[1].buffer, no_buffer);
   EXPECT_EQ(text(p.outputs[1].number), "2*s0");
+}
+
+Program lowered_with(std::string_view graph, LoweringOptions options) {
+  ExportedProgram program = program_of(graph);
+  return Walk(program, {.lowering = options}).executable_after(StageName::loops)->program;
+}
+
+TEST(Lower, StatisticsOfBatchNormAreF64UnlessOptionsSayOtherwise) {
+  constexpr std::string_view graph =
+      "%x: f32[8, 3] = input()\n%w: f32[3] = input()\n%b: f32[3] = input()\n"
+      "%y: f32[8, 3] = aten::batch_norm(%x, %w, %b, None, None, True, 0.1, 1e-05, False)\nreturn %y\n";
+  auto doubles = [](const Program& p) {
+    return std::count_if(p.buffers.begin(), p.buffers.end(), [](const Buffer& b) { return b.dtype == DType::f64; });
+  };
+  EXPECT_GE(doubles(lowered_with(graph, {})), 3);  // mean, variance, 1 / deviation
+  EXPECT_EQ(doubles(lowered_with(graph, {.double_statistics = false})), 0);
+}
+
+TEST(Lower, AttentionIsProductsAndASoftmaxWhereOptionsSaySo) {
+  constexpr std::string_view graph =
+      "%q: f32[1, 2, 3, 4] = input()\n%k: f32[1, 2, 5, 4] = input()\n%v: f32[1, 2, 5, 4] = input()\n"
+      "%y: f32[1, 2, 3, 4] = aten::scaled_dot_product_attention(%q, %k, %v)\nreturn %y\n";
+  Program one = lowered_with(graph, {}), apart = lowered_with(graph, {.flash_attention = false});
+  EXPECT_EQ(count_of<Attention>(one), 1u);
+  EXPECT_EQ(count_of<Attention>(apart), 0u);
+  EXPECT_EQ(count_of<Gemm>(apart), 2u);
 }
 
 }  // namespace

@@ -126,9 +126,9 @@ TEST_F(Random, DropoutKeepsItsShareAndScalesIt) {
 }
 
 TEST_F(Random, ProbabilitiesOfZeroAndOneAreCertain) {
-  Tensor p = call_named("aten::bernoulli.p", {full(Sizes{100}, 0.0), 1.0, {}});
+  Tensor p = call_named("aten::bernoulli.p", {Tensor(full(Sizes{100}, 0.0)), 1.0, {}});
   EXPECT_EQ(mean(values(p)), 1);
-  p = call_named("aten::bernoulli.p", {full(Sizes{100}, 0.0), 0.0, {}});
+  p = call_named("aten::bernoulli.p", {Tensor(full(Sizes{100}, 0.0)), 0.0, {}});
   EXPECT_EQ(mean(values(p)), 0);
 }
 

@@ -83,7 +83,7 @@ CallArg Case::value(Json json, Shared& shared) const {
   if (member.key == "f") return number(v);
   if (member.key == "s") return std::string(v.as_string());
   if (member.key == "dtype") return *dtype_of(v.as_string());
-  if (member.key == "device") return Device{std::string(v.as_string())};
+  if (member.key == "device") return Device{*device_type_of(v.as_string())};
   if (member.key == "layout") return Layout::strided;
   if (member.key == "memory_format") return memory_format(v);
   if (member.key == "t") return tensor(v, shared);

@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "tenon/base/error.h"
+#include "tenon/sym/node.h"
 #include "tenon/sym/print.h"
 
 namespace tenon::sym {
@@ -149,6 +153,53 @@ TEST(Print, SreprReadsAsSympysSrepr) {
   EXPECT_EQ(to_srepr(Expr::real(1.5)), "Float('1.5', precision=53)");
   EXPECT_EQ(to_srepr(u0 * -2), "Mul(Integer(-1), Integer(2), Symbol('u0', integer=True))");
   EXPECT_EQ(to_srepr(Expr::symbol("zuf0", {.integer = false})), "Symbol('zuf0')");
+}
+
+TEST(Expr, NodesGoWithTheLastExpressionThatHoldsThem) {
+  size_t before = interned_nodes();
+  {
+    Expr x = Expr::symbol("of this test alone"), sum = 3 * x + 1, copy = sum;
+    EXPECT_GE(interned_nodes(), before + 3);
+    sum = 0;
+    x = 0;
+    EXPECT_EQ(interned_nodes(), before + 3);  // the copy holds all of them
+    EXPECT_EQ(text(copy), "3*of this test alone + 1");
+    Expr moved = std::move(copy);
+    EXPECT_EQ(moved.args().size(), 2u);
+    moved = moved.args()[0];  // a part of what it held
+    EXPECT_EQ(text(moved), "3*of this test alone");
+  }
+  EXPECT_EQ(interned_nodes(), before);
+}
+
+TEST(Expr, ThreadsFindAndDropTheSameNodes) {
+  size_t before = interned_nodes();
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong = 0;
+  for (int t = 0; t < 16; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 2000; ++i) {
+        Expr x = Expr::symbol(text("shared", i % 3), size_traits);
+        Expr a = x * x + i % 5, b = i % 5 + x * x;
+        if (!(a == b)) ++wrong;
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(interned_nodes(), before);
+}
+
+TEST(Expr, ADifferenceBeyond64BitsIsNoneAndNotAnError) {
+  EXPECT_FALSE(difference(s0 * high, s0 * -2));
+  EXPECT_FALSE(difference(high, -1));
+  EXPECT_FALSE(difference(0, low * s0));
+  EXPECT_EQ(difference(s0 * high, s0 * 2), s0 * (high - 2));
+  EXPECT_EQ(difference(s0 + s1, s1 + s0), Expr(0));
+}
+
+TEST(Expr, AQuotientWhoseStepsLeave64BitsIsNone) {
+  EXPECT_FALSE(exact_quotient(s0 * high + s1, s0 + s1 * 4));
+  EXPECT_EQ(exact_quotient(s0 * s1 * 6 + s0 * 4, s0 * 2), s1 * 3 + 2);
 }
 
 }  // namespace

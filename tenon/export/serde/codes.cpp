@@ -45,7 +45,10 @@ MemoryFormat read_memory_format(Json code) {
 }
 
 Device read_device(Json device) {
-  Device out{.type = std::string(device.at("type").as_string())};
+  Json said = device.at("type");
+  std::optional<DeviceType> type = device_type_of(said.as_string());
+  said.require(type.has_value(), "expected a kind of device such as cpu or cuda, found ", quoted(said.as_string()));
+  Device out{.type = *type};
   if (auto index = device.given("index")) {
     int64_t number = index->as_int();
     index->require(number >= -1 && number < 1024, "expected a device index, found ", number);
@@ -56,7 +59,7 @@ Device read_device(Json device) {
 
 void write_device(JsonWriter& out, const Device& device) {
   out.begin_object();
-  out.field("type", device.type);
+  out.field("type", name(device.type));
   out.key("index");
   if (device.index >= 0) out.integer(device.index);
   else out.null();

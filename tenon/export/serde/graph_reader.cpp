@@ -240,9 +240,7 @@ class GraphReader {
     JsonMember argument = read_union(json);
     if (auto ref = reference_in(argument)) {
       if (ref->type != ValueType::custom_object || defined_.contains(ref->name)) return use(*ref, json);
-      // An object of the constants that is no input: this mark, its name and its class.
-      return Arg::Items{Arg(OperatorName{"custom_obj"}), Arg(std::string(ref->name)),
-                        Arg(std::string(argument.value.at("class_fqn").as_string()))};
+      return ObjectName{std::string(ref->name), std::string(argument.value.at("class_fqn").as_string())};
     }
     Arg plain;
     if (read_plain(argument, plain)) return plain;
@@ -269,12 +267,12 @@ class GraphReader {
       return items;
     }
     if (key == "as_string_to_argument") {
-      Arg::Items items{Arg(OperatorName{"dict"})};  // a mapping: this mark, then name, value, name, value, ...
+      Arg::Mapping mapping;
       for (JsonMember member : value.members()) {
-        items.push_back(std::string(member.key));
-        items.push_back(read_argument(member.value));
+        mapping.keys.emplace_back(member.key);
+        mapping.values.push_back(read_argument(member.value));
       }
-      return items;
+      return mapping;
     }
     if (key == "as_graph")
       return Subgraph{std::string(read_name(value.at("name"))),
@@ -352,7 +350,7 @@ class GraphReader {
     if (symbolic) check_numbers(node, json);
     if (auto metadata = json.given("metadata"))
       for (JsonMember member : metadata->members())
-        node.origin.metadata.emplace_back(member.key, member.value.as_string());
+        node.origin.metadata.edit().emplace_back(member.key, member.value.as_string());
     if (auto single = json.given("is_hop_single_tensor_return")) node.origin.hop_single_return = single->as_bool();
     add_node(graph_.body(), std::move(node));
   }

@@ -77,21 +77,6 @@ bool all_are(const Arg::Items& items) {
 
 void write_items(WriteContext& context, const GraphBody& graph, const Arg::Items& items) {
   JsonWriter& out = context.out;
-  if (!items.empty() && items[0] == Arg(OperatorName{"custom_obj"})) {  // as the reader makes it
-    out.key("as_custom_obj");
-    write_custom_object(out, *items.at(1).get<std::string>(), *items.at(2).get<std::string>());
-    return;
-  }
-  if (!items.empty() && items[0].is<OperatorName>()) {  // a mapping, as the reader makes it
-    out.key("as_string_to_argument");
-    out.begin_object();
-    for (size_t i = 1; i + 1 < items.size(); i += 2) {
-      out.key(*items[i].get<std::string>());
-      write_argument(context, graph, items[i + 1]);
-    }
-    out.end_object();
-    return;
-  }
   bool tensors = all_are<std::vector<Value>>(items), ints = all_are<Sizes>(items),
        floats = all_are<std::vector<double>>(items);
   if (items.empty()) out.key("as_tensors");
@@ -273,7 +258,7 @@ class GraphWriter {
     write_list("outputs", node.results);
     out_.key("metadata");
     out_.begin_object();
-    for (const auto& [key, value] : node.origin.metadata) out_.field(key, value);
+    for (const auto& [key, value] : *node.origin.metadata) out_.field(key, value);
     out_.end_object();
     out_.key("is_hop_single_tensor_return");
     if (node.origin.hop_single_return >= 0) out_.boolean(node.origin.hop_single_return > 0);
@@ -378,6 +363,17 @@ void write_argument(WriteContext& context, const GraphBody& graph, const Arg& ar
     out.begin_object();
     out.key("real"), write_float(out, c->real());
     out.key("imag"), write_float(out, c->imag());
+    out.end_object();
+  } else if (auto* object = arg.get<ObjectName>()) {
+    out.key("as_custom_obj");
+    write_custom_object(out, object->name, object->class_name);
+  } else if (auto* mapping = arg.get<Arg::Mapping>()) {
+    out.key("as_string_to_argument");
+    out.begin_object();
+    for (size_t i = 0; i < mapping->keys.size(); ++i) {
+      out.key(mapping->keys[i]);
+      write_argument(context, graph, mapping->values[i]);
+    }
     out.end_object();
   } else if (auto* items = arg.get<Arg::Items>()) write_items(context, graph, *items);
   out.end_object();

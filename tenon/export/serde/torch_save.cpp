@@ -23,7 +23,9 @@ constexpr StorageClass storage_classes[] = {
 Device device_at(PickleValue value) {
   std::string_view location = value.as_string();
   size_t colon = std::min(location.find(':'), location.size());
-  Device device{.type = std::string(location.substr(0, colon))};
+  std::optional<DeviceType> type = device_type_of(location.substr(0, colon));
+  value.require(type.has_value(), "expected a device such as cpu or cuda:0, found ", quoted(location));
+  Device device{.type = *type};
   if (colon == location.size()) return device;
   const char* end = location.data() + location.size();
   auto [rest, error] = std::from_chars(location.data() + colon + 1, end, device.index);
