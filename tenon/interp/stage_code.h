@@ -15,12 +15,13 @@ struct Linear {
 };
 
 struct Instruction {
-  enum Kind : uint8_t { compute, round, index, load, gather } kind = compute;
+  enum Kind : uint8_t { compute, round, index, load, bounded_load, gather } kind = compute;
   uint32_t out = 0, a = 0, b = 0, c = 0;  // registers
   BlockFn fn = nullptr;
   DType dtype = DType::f32;
   loop::BufferId buffer = 0;
-  Linear at;                         // load: the offset. index: the value
+  Linear at;                         // loads: the offset. index: the value
+  std::vector<Linear> bounds;        // bounded_load: lanes where one is below 0 take the other value
   SmallVector<uint32_t, 6> indices;  // gather: a register per dim
   SmallVector<int64_t, 6> sizes, strides;
   uint32_t guard = ~0u, otherwise = ~0u;  // registers
@@ -75,6 +76,8 @@ struct CompiledStage::Impl {
   void store(const StoreInstruction& s, std::byte* const* buffers, std::byte* memory, const Span& span) const;
   template <class F>
   void segments(const Linear& at, const Span& span, F&& f) const;
+  void load_bounded(const Instruction& ins, const std::byte* base, std::byte* out, const std::byte* otherwise,
+                    const Span& span) const;
   void offsets(std::span<const uint32_t> indices, std::span<const int64_t> sizes, std::span<const int64_t> strides,
                std::byte* memory, const uint8_t* where, int64_t n, int64_t* out) const;
   void reduce_long(std::byte* const* buffers, std::byte* memory, const int64_t* point, int64_t lane) const;

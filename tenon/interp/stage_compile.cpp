@@ -1,5 +1,6 @@
 // From a stage's expressions to instructions: what is linear in the loops becomes strides, the rest registers.
 #include <algorithm>
+#include <unordered_map>
 
 #include "tenon/base/error.h"
 #include "tenon/interp/stage_code.h"
@@ -20,9 +21,11 @@ class Compiler {
 
   uint32_t registers = 0;
   std::vector<Filled> constants;
-  std::vector<std::pair<ExprId, uint32_t>> seen;  // few: a linear search is enough
 
-  std::optional<Linear> linear(ExprId id) const {
+  // What was computed per term is not there after a reduction; constants are.
+  void finish_terms() { computed_.clear(); }
+
+  std::optional<Linear> linear(ExprId id) {
     const ExprNode& n = program_.program.arena[id];
     if (n.type != Compute::i64) return std::nullopt;
     Linear out;
@@ -31,6 +34,18 @@ class Compiler {
       case Fn::constant: out.base = n.integer; return out;
       case Fn::size: out.base = program_.value(n.size); return out;
       case Fn::index: out.by_loop[static_cast<size_t>(n.integer)] = 1; return out;
+      case Fn::add:
+      case Fn::sub:
+      case Fn::mul: break;
+      default: return std::nullopt;
+    }
+    if (auto known = linear_.find(id); known != linear_.end()) return known->second;
+    return linear_[id] = combined(n);
+  }
+
+  // Of a sum, a difference or a product.
+  std::optional<Linear> combined(const ExprNode& n) {
+    switch (n.fn) {
       case Fn::add:
       case Fn::sub: {
         auto a = linear(n.args[0]), b = linear(n.args[1]);
@@ -59,7 +74,7 @@ class Compiler {
   // The linear offset of an access, where every index is linear. It is checked here, once, for all that the loops will
   // reach: operands whose sizes do not belong together are an Error and never touch memory they should not.
   std::optional<Linear> place(std::span<const ExprId> at, const loop::Buffer& buffer,
-                              std::span<const int64_t> extents) const {
+                              std::span<const int64_t> extents) {
     Linear out;
     out.by_loop.resize(loops_, 0);
     bool runs = std::none_of(extents.begin(), extents.end(), [](int64_t e) { return e == 0; });
@@ -81,9 +96,65 @@ class Compiler {
     return out;
   }
 
+  // A load whose indices are linear and whose guard asks nothing but that linear values are not below 0: windows that
+  // reach over the edge of an image. What it can reach is seen here; false where its guard does not keep it inside.
+  bool place_bounded(const ExprNode& load, const loop::Buffer& buffer, Instruction& ins) {
+    std::vector<Linear> bounds;
+    if (!collect_bounds(load.guard, bounds)) return false;
+    Linear at;
+    at.by_loop.resize(loops_, 0);
+    for (size_t d = 0; d < load.args.size(); ++d) {
+      auto index = linear(load.args[d]);
+      if (!index) return false;
+      int64_t last = buffer.sizes[d].as_int() - 1, stride = buffer.strides[d].as_int();
+      Linear room;  // last - index
+      room.base = sym::checked_sub(last, index->base);
+      for (int64_t step : index->by_loop) room.by_loop.push_back(sym::checked_sub(0, step));
+      if (!is_kept_above_0(*index, bounds) || !is_kept_above_0(room, bounds)) return false;
+      at.base = sym::checked_add(at.base, sym::checked_mul(index->base, stride));
+      for (size_t i = 0; i < loops_; ++i)
+        at.by_loop[i] = sym::checked_add(at.by_loop[i], sym::checked_mul(index->by_loop[i], stride));
+    }
+    ins.at = std::move(at);
+    ins.bounds = std::move(bounds);
+    return true;
+  }
+
+  bool collect_bounds(ExprId guard, std::vector<Linear>& out) {
+    const ExprNode& n = program_.program.arena[guard];
+    auto less = [&](ExprId a, ExprId b, int64_t apart) {  // a + apart <= b
+      auto low = linear(a), high = linear(b);
+      if (!low || !high) return false;
+      high->base = sym::checked_sub(sym::checked_sub(high->base, low->base), apart);
+      for (size_t i = 0; i < loops_; ++i) high->by_loop[i] = sym::checked_sub(high->by_loop[i], low->by_loop[i]);
+      out.push_back(std::move(*high));
+      return true;
+    };
+    switch (n.fn) {
+      case Fn::constant: return n.integer != 0;
+      case Fn::logical_and: return collect_bounds(n.args[0], out) && collect_bounds(n.args[1], out);
+      case Fn::lt: return less(n.args[0], n.args[1], 1);
+      case Fn::le: return less(n.args[0], n.args[1], 0);
+      case Fn::gt: return less(n.args[1], n.args[0], 1);
+      case Fn::ge: return less(n.args[1], n.args[0], 0);
+      default: return false;
+    }
+  }
+
+  // By the extents of the loops, or by a bound that lies at or below it.
+  bool is_kept_above_0(const Linear& value, const std::vector<Linear>& bounds) const {
+    int64_t least = value.base;
+    for (size_t i = 0; i < loops_; ++i)
+      if (value.by_loop[i] < 0)
+        least = sym::checked_add(least, sym::checked_mul(value.by_loop[i], std::max<int64_t>(extents_[i] - 1, 0)));
+    return least >= 0 || std::any_of(bounds.begin(), bounds.end(), [&](const Linear& bound) {
+             return bound.by_loop == value.by_loop && bound.base <= value.base;
+           });
+  }
+
   uint32_t compile(ExprId id, std::vector<Instruction>& code, const std::vector<Reduction>& reductions) {
-    for (auto& [known, reg] : seen)
-      if (known == id) return reg;
+    for (const auto* known : {&filled_, &computed_})
+      if (auto found = known->find(id); found != known->end()) return found->second;
     const ExprNode& n = program_.program.arena[id];
     Instruction ins;
     ins.item = block_item(n.type);
@@ -98,7 +169,7 @@ class Compiler {
           constant.integer = sym::evaluate_bool(n.size, program_.symbols);
         else if (n.fn == Fn::size) constant.integer = program_.value(n.size);
         constants.push_back(constant);
-        seen.emplace_back(id, reg);
+        filled_.emplace(id, reg);
         return reg;
       }
       case Fn::index:
@@ -113,6 +184,9 @@ class Compiler {
         if (at) {
           ins.kind = Instruction::load;
           ins.at = *at;
+        } else if (n.guard != ~0u && place_bounded(n, buffer, ins)) {
+          ins.kind = Instruction::bounded_load;
+          ins.otherwise = compile(n.otherwise, code, reductions);
         } else {
           ins.kind = Instruction::gather;
           for (ExprId index : n.args) ins.indices.push_back(compile(index, code, reductions));
@@ -140,7 +214,7 @@ class Compiler {
       }
     }
     ins.out = registers++;
-    seen.emplace_back(id, ins.out);
+    computed_.emplace(id, ins.out);
     code.push_back(std::move(ins));
     return code.back().out;
   }
@@ -149,6 +223,8 @@ class Compiler {
   const Resolved& program_;
   std::span<const int64_t> extents_;
   size_t loops_;
+  std::unordered_map<ExprId, std::optional<Linear>> linear_;
+  std::unordered_map<ExprId, uint32_t> filled_, computed_;  // registers of constants, and of what instructions compute
 };
 
 }  // namespace
@@ -174,11 +250,7 @@ CompiledStage::CompiledStage(const Resolved& program, const loop::Stage& stage) 
     r.out = compiler.registers;
     compiler.registers += 2;
   }
-  if (s.reduces)  // what was computed per term is not there after the reduction; constants are
-    std::erase_if(compiler.seen, [&](auto& entry) {
-      return std::none_of(compiler.constants.begin(), compiler.constants.end(),
-                          [&](const Filled& f) { return f.reg == entry.second; });
-    });
+  if (s.reduces) compiler.finish_terms();
   for (const loop::Store& store : stage.stores) {
     StoreInstruction out;
     const loop::Buffer& buffer = program.buffers[store.to];

@@ -49,6 +49,52 @@ void CompiledStage::Impl::segments(const Linear& at, const Span& span, F&& f) co
   }
 }
 
+// Row by row of the innermost loop: the lanes of a row that no bound excludes lie next to each other.
+void CompiledStage::Impl::load_bounded(const Instruction& ins, const std::byte* base, std::byte* out,
+                                       const std::byte* otherwise, const Span& span) const {
+  SmallVector<int64_t, 8> at(std::span(span.fixed, extents.size()));
+  size_t end = span.first_loop + span.loop_count;
+  for (size_t k = end, rest = static_cast<size_t>(span.start); k-- > span.first_loop;) {
+    auto extent = static_cast<size_t>(extents[k]);
+    at[k] = static_cast<int64_t>(rest % extent);
+    rest /= extent;
+  }
+  bool single = span.loop_count == 0;
+  size_t inner = single ? 0 : end - 1;
+  auto value_at = [&](const Linear& l) {
+    int64_t value = l.base;
+    for (size_t k = 0; k < at.size(); ++k) value += l.by_loop[k] * at[k];
+    return value;
+  };
+  auto size = static_cast<int64_t>(item_size(ins.dtype));
+  for (int64_t lane = 0; lane < span.n;) {
+    int64_t count = single ? span.n : std::min(extents[inner] - at[inner], span.n - lane), from = 0, to = count;
+    for (const Linear& bound : ins.bounds) {
+      int64_t value = value_at(bound), step = single ? 0 : bound.by_loop[inner];
+      if (step > 0 && value < 0) from = std::max(from, (-value + step - 1) / step);
+      else if (step < 0) to = std::min(to, value < 0 ? 0 : value / -step + 1);
+      else if (value < 0) to = 0;
+    }
+    from = std::min(from, count);
+    to = std::max(to, from);
+    auto lanes_at = [&](int64_t i) { return static_cast<size_t>(lane + i) * ins.item; };
+    std::memcpy(out + lanes_at(0), otherwise + lanes_at(0), static_cast<size_t>(from) * ins.item);
+    std::memcpy(out + lanes_at(to), otherwise + lanes_at(to), static_cast<size_t>(count - to) * ins.item);
+    if (from < to) {
+      int64_t stride = single ? 0 : ins.at.by_loop[inner];
+      load_block(ins.dtype, base + (value_at(ins.at) + from * stride) * size, stride, out + lanes_at(from),
+                 static_cast<size_t>(to - from));
+    }
+    lane += count;
+    if (single) break;
+    at[inner] = 0;
+    for (size_t k = inner; k-- > span.first_loop;) {
+      if (++at[k] < extents[k]) break;
+      at[k] = 0;
+    }
+  }
+}
+
 void CompiledStage::Impl::offsets(std::span<const uint32_t> indices, std::span<const int64_t> sizes,
                                   std::span<const int64_t> strides, std::byte* memory, const uint8_t* where, int64_t n,
                                   int64_t* out) const {
@@ -89,6 +135,9 @@ void CompiledStage::Impl::execute(const std::vector<Instruction>& code, std::byt
         });
         break;
       }
+      case Instruction::bounded_load:
+        load_bounded(ins, buffers[ins.buffer], reg(ins.out), reg(ins.otherwise), span);
+        break;
       case Instruction::gather: {
         auto* at = reinterpret_cast<int64_t*>(reg(registers - 1));
         const uint8_t* where = ins.guard == ~0u ? nullptr : reinterpret_cast<const uint8_t*>(reg(ins.guard));

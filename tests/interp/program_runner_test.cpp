@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "tenon/pipeline.h"
@@ -55,6 +57,27 @@ TEST(ProgramRunner, LargerSizesAfterSmallerOnesGetMemoryEnough) {
   expect_row_sums(r, 1, 1);
   expect_row_sums(r, 60, 50);
   expect_row_sums(r, 2, 2);
+}
+
+// Counted out by hand beside every window that reaches over an edge: rows shorter and longer than a block, and batches
+// whose blocks begin in the middle of a row.
+TEST(ProgramRunner, WindowsOverTheEdgeOfAnImageTakeWhatLiesInside) {
+  Running pool(R"(%x: f32[s0, s1, s2] = input()
+%y: f32[s0, (s1 + 1)//2, (s2 + 1)//2] = aten::max_pool2d(%x, [3, 3], [2, 2], [1, 1])
+return %y
+)");
+  for (auto [n, h, w] : {std::tuple{1, 1, 1}, {2, 5, 4}, {3, 7, 300}, {1, 2, 2001}, {40, 9, 9}}) {
+    Tensor y = pool.one({counting({n, h, w})});
+    ASSERT_EQ(y.sizes(), (Sizes{n, (h + 1) / 2, (w + 1) / 2}));
+    std::vector<float> got = values_of(y);
+    size_t next = 0;
+    for (int b = 0; b < n; ++b)
+      for (int i = 0; i < h; i += 2)
+        for (int j = 0; j < w; j += 2) {  // counting: the greatest is the last one inside
+          int last_row = std::min(i + 1, h - 1), last_column = std::min(j + 1, w - 1);
+          ASSERT_EQ(got[next++], static_cast<float>((b * h + last_row) * w + last_column)) << n << " " << h << " " << w;
+        }
+  }
 }
 
 TEST(ProgramRunner, ASizeThatDataTellsIsBoundAnewInEveryRun) {
