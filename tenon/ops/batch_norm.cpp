@@ -59,9 +59,7 @@ Sizes places(const Sizes& sizes) {
   return out;
 }
 
-DType statistics_dtype(DType input) {
-  return lowering_options().double_statistics ? DType::f64 : computable(input);
-}
+DType statistics_dtype(DType input) { return lowering_options().double_statistics ? DType::f64 : computable(input); }
 
 void lower_forward(Lower& l, bool updated) {
   Ref x = l["input"];
