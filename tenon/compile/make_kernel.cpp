@@ -1,8 +1,10 @@
 #include "tenon/compile/make_kernel.h"
 
-#include <bit>
+#include <algorithm>
+#include <memory>
 
 #include "tenon/base/error.h"
+#include "tenon/compile/row_stages.h"
 #include "tenon/compile/stage_reduction.h"
 
 namespace tenon::compile {
@@ -25,48 +27,69 @@ int weight(const loop::Program& program, ExprId id) {
   return sum;
 }
 
-class Maker {
+/// One stage of a kernel.
+class Part {
  public:
-  Maker(const loop::Program& program, const loop::Stage& stage, const KernelOptions& options)
+  Part(Builder& b, const loop::Program& program, const loop::Stage& stage, StageLoops loops,
+       const KernelOptions& options, StageKernel& out, StageMemory& memory)
       : program_(program),
         stage_(stage),
-        loops_(analyze(program, stage)),
+        loops_(std::move(loops)),
         fixed_(!options.numbers_are_params),
-        b_(options.name),
-        values_(b_, program, loops_, options, out_) {}
-
-  StageKernel run() {
-    for (const loop::Store& s : stage_.stores) values_.mark_written(s.to);
-    std::optional<size_t> lanes;
-    if (stage_.accumulators.empty()) lanes = loops_.best_lanes();
+        b_(b),
+        values_(b, program, loops_, options, out, memory) {
+    for (const loop::Store& s : stage.stores) values_.mark_written(s.to);
+    if (stage_.accumulators.empty()) lanes_ = loops_.best_lanes();
     else {
       terms_ = fixed_ ? how_many(loops_, program_.ranges) : Terms::unknown;
-      if (terms_ == Terms::few) lanes = loops_.best_lanes();
-    }
-    out_.serial = loops_.serial;
-    out_.conditions = loops_.conditions;
-    if (loops_.stores_meet && lanes) {
-      blocks();
-      out_.kernel = b_.finish();
-      return std::move(out_);
+      if (terms_ == Terms::few) lanes_ = loops_.best_lanes();
     }
     for (size_t g = 0; g < loops_.domain.size(); ++g)
-      if (g != lanes) nest_.push_back(&loops_.domain[g]);
-    if (lanes) nest_.push_back(&loops_.domain[*lanes]);
-    has_lanes_ = lanes.has_value();
-    out_.extent = nest_.empty() ? SymInt(1) : nest_[0]->extent;
-    Val lo = b_.lo(), hi = b_.hi();
-    if (nest_.empty())
-      b_.loop(lo, hi, {}, [&](Val, const Vals&) -> Vals {
+      if (g != lanes_) nest_.push_back(&loops_.domain[g]);
+    if (lanes_) nest_.push_back(&loops_.domain[*lanes_]);
+  }
+
+  const StageLoops& loops() const { return loops_; }
+
+  /// The iterations that the kernel's [lo, hi) is of, where the stage is all there is.
+  SymInt extent() const {
+    if (in_blocks()) return sym::ceil_div(points(), block_points);
+    return nest_.empty() ? SymInt(1) : nest_[0]->extent;
+  }
+  void emit_whole() {
+    if (in_blocks()) blocks(b_.lo(), b_.hi());
+    else if (!nest_.empty()) domain(0, true);
+    else
+      b_.loop(b_.lo(), b_.hi(), {}, [&](Val, const Vals&) -> Vals {
         point();
         return {};
       });
-    else domain(0);
-    out_.kernel = b_.finish();
-    return std::move(out_);
+  }
+
+  Val size(SymInt value) { return values_.size(value); }
+  void enter_row(const LoopGroup& group, Val index) {
+    values_.enter(group, index);
+    known_.push_back(values_.save());
+  }
+  void leave_row(const LoopGroup& group) {
+    values_.restore(std::move(known_.back()));
+    known_.pop_back();
+    values_.leave(group);
+  }
+  /// What the stage does in the row where its loops over rows stand.
+  void emit_row() {
+    if (in_blocks()) blocks(b_.integer(Type::i64, 0), values_.size(extent()));
+    else domain(0, false);
   }
 
  private:
+  bool in_blocks() const { return loops_.stores_meet && lanes_; }
+  SymInt points() const {
+    SymInt points = 1;
+    for (const LoopGroup& g : loops_.domain) points = points * g.extent;
+    return points;
+  }
+
   int ways() const {
     int sum = 0;
     for (const loop::Store& s : stage_.stores) sum += weight(program_, s.value);
@@ -74,19 +97,19 @@ class Maker {
     return sum > 24 || !stage_.accumulators.empty() ? 16 : 32;
   }
 
-  void domain(size_t depth) {
+  void domain(size_t depth, bool whole) {
     if (depth == nest_.size()) return point();
     const LoopGroup& group = *nest_[depth];
-    bool lane = has_lanes_ && depth + 1 == nest_.size();
-    Val from = depth == 0 ? b_.lo() : b_.integer(Type::i64, 0);
-    Val to = depth == 0 ? b_.hi() : values_.size(group.extent);
-    if (lane && sym::range_of(group.extent, program_.ranges).lo > 0 && depth > 0)
+    bool lane = lanes_ && depth + 1 == nest_.size(), shared = whole && depth == 0;
+    Val from = shared ? b_.lo() : b_.integer(Type::i64, 0);
+    Val to = shared ? b_.hi() : values_.size(group.extent);
+    if (lane && sym::range_of(group.extent, program_.ranges).lo > 0 && !shared)
       for (const loop::Store& s : stage_.stores) values_.load_early(s.value);
     auto body = [&](Val i, const Vals&) -> Vals {
       auto known = values_.save();
       if (lane) values_.enter_lanes({&group, 1}, i);
       else values_.enter(group, i);
-      domain(depth + 1);
+      domain(depth + 1, whole);
       if (lane) values_.leave_lanes({&group, 1});
       else values_.leave(group);
       values_.restore(std::move(known));
@@ -98,12 +121,9 @@ class Maker {
 
   // Several stores may meet in one place: one after the other, over blocks of the domain, as the interpreter takes
   // them.
-  void blocks() {
-    SymInt points = 1;
-    for (const LoopGroup& g : loops_.domain) points = points * g.extent;
-    out_.extent = sym::ceil_div(points, block_points);
-    Val lo = b_.lo(), hi = b_.hi(), end = values_.size(points);
-    b_.loop(lo, hi, {}, [&](Val block, const Vals&) -> Vals {
+  void blocks(Val from, Val to) {
+    Val end = values_.size(points());
+    b_.loop(from, to, {}, [&](Val block, const Vals&) -> Vals {
       Val first = block * block_points, last = binary(Op::min, first + block_points, end);
       for (size_t i = 0; i < stage_.stores.size(); ++i)
         b_.lanes(first, last, ways(), {}, [&](Val position, const Vals&) -> Vals {
@@ -129,18 +149,98 @@ class Maker {
   const loop::Stage& stage_;
   StageLoops loops_;
   bool fixed_;
-  Builder b_;
-  StageKernel out_;
+  Builder& b_;
   StageValues values_;
+  std::optional<size_t> lanes_;
   std::vector<const LoopGroup*> nest_;  // from the outside; lanes are the last
-  bool has_lanes_ = false;
+  std::vector<std::map<ExprId, Val>> known_;
   Terms terms_ = Terms::few;
+};
+
+/// All stages in one row after another.
+class Rows {
+ public:
+  Rows(Builder& b, std::vector<std::unique_ptr<Part>>& parts) : b_(b), parts_(parts) {
+    size_t loops = parts[0]->loops().rows.size();
+    for (size_t k = 0; k < loops; ++k) {
+      bool joins = k > 0 && std::all_of(parts.begin(), parts.end(), [&](auto& p) { return p->loops().joined[k]; });
+      if (!joins) starts_.push_back(k);
+    }
+    starts_.push_back(loops);
+  }
+
+  SymInt extent() const { return starts_.size() > 1 ? group(*parts_[0], 0).extent : SymInt(1); }
+  void emit() {
+    if (starts_.size() > 1) return nest(0);
+    b_.loop(b_.lo(), b_.hi(), {}, [&](Val, const Vals&) -> Vals {
+      for (auto& p : parts_) p->emit_row();
+      return {};
+    });
+  }
+
+ private:
+  LoopGroup group(const Part& part, size_t depth) const {
+    const std::vector<LoopGroup>& rows = part.loops().rows;
+    LoopGroup out{rows[starts_[depth]].first, rows[starts_[depth + 1] - 1].last, 1};
+    for (size_t k = starts_[depth]; k < starts_[depth + 1]; ++k) out.extent = out.extent * rows[k].extent;
+    return out;
+  }
+  void nest(size_t depth) {
+    if (depth + 1 == starts_.size()) {
+      for (auto& p : parts_) p->emit_row();
+      return;
+    }
+    Val from = depth == 0 ? b_.lo() : b_.integer(Type::i64, 0);
+    Val to = depth == 0 ? b_.hi() : parts_[0]->size(group(*parts_[0], depth).extent);
+    b_.loop(from, to, {}, [&](Val i, const Vals&) -> Vals {
+      for (auto& p : parts_) p->enter_row(group(*p, depth), i);
+      nest(depth + 1);
+      for (auto& p : parts_) p->leave_row(group(*p, depth));
+      return {};
+    });
+  }
+
+  Builder& b_;
+  std::vector<std::unique_ptr<Part>>& parts_;
+  std::vector<size_t> starts_;  // of groups of loops over rows that are walked as one; then their number
 };
 
 }  // namespace
 
 StageKernel make_kernel(const loop::Program& program, const loop::Stage& stage, const KernelOptions& options) {
-  return Maker(program, stage, options).run();
+  StageKernel out;
+  StageMemory memory;
+  Builder b(options.name);
+  Part part(b, program, stage, analyze(program, stage), options, out, memory);
+  out.serial = part.loops().serial;
+  out.conditions = part.loops().conditions;
+  out.extent = part.extent();
+  part.emit_whole();
+  out.kernel = b.finish();
+  return out;
+}
+
+StageKernel make_kernel(const loop::Program& program, const RowStages& stages, const KernelOptions& options) {
+  StageKernel out;
+  StageMemory memory;
+  Builder b(options.name);
+  AnalyzedRows analyzed = analyze(program, stages);
+  for (const RowLocal& local : analyzed.locals)
+    memory.rows[local.buffer] = b.scratch(text("row", memory.rows.size()),
+                                          element_of(program.buffers[local.buffer].dtype), local.count);
+  std::vector<std::unique_ptr<Part>> parts;
+  for (size_t i = 0; i < stages.stages.size(); ++i) {
+    parts.push_back(std::make_unique<Part>(b, program, *stages.stages[i], std::move(analyzed.loops[i]), options, out,
+                                           memory));
+    for (SymInt c : parts.back()->loops().conditions)
+      if (std::find(out.conditions.begin(), out.conditions.end(), c) == out.conditions.end())
+        out.conditions.push_back(c);
+  }
+  Rows rows(b, parts);
+  out.extent = rows.extent();
+  rows.emit();
+  out.kernel = b.finish();
+  return out;
 }
 
 }  // namespace tenon::compile

@@ -33,6 +33,18 @@ struct KernelOptions {
   bool numbers_are_params = false;
 };
 
+/// Stages that one kernel computes, all of them for one row after another, so that what one leaves the next finds in the
+/// first cache. The rows are the same loops of all of them: the first `rows` of each domain that have not one iteration.
+/// With none the stages run one after the other.
+struct RowStages {
+  std::vector<const loop::Stage*> stages;
+  size_t rows = 0;
+  std::vector<loop::BufferId> locals;  // used by these stages alone: a row of each is all that is kept
+};
+/// No stage needs of another what belongs to other rows, and each may be computed row by row.
+bool row_by_row(const loop::Program& program, const RowStages& stages);
+StageKernel make_kernel(const loop::Program& program, const RowStages& stages, const KernelOptions& options = {});
+
 /// Unsupported names what Kernel IR has not: complex and 8-bit floating tensors. Sizes that cannot belong together are
 /// an Error.
 StageKernel make_kernel(const loop::Program& program, const loop::Stage& stage, const KernelOptions& options = {});

@@ -111,6 +111,14 @@ void Emitter::kernel(const Kernel& k) {
     }
     put_general(plan_.nodes[static_cast<size_t>(plan_.pointer_of[m])], rax);
   }
+  for (const auto& [constant, r] : plan_.held) {
+    Xmm to = reg(r, vector_bytes());
+    Label& label = pool(constant.first, constant.second);
+    if (!v4()) vmovups(to, ptr[rip + label]);
+    else if (constant.second == 4) vbroadcastss(to, ptr[rip + label]);
+    else broadcast_f64(to, ptr[rip + label]);
+  }
+  for (const auto& [table, r] : plan_.held_tables) vmovups(reg(r, 64), ptr[rip + pool_table(k.tables[table])]);
   body(k.body);
   mov(eax, ptr[rsp + status_at]);
   vzeroupper();

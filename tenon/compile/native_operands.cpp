@@ -220,6 +220,7 @@ Label& Emitter::iota(int width) {
 
 Source Emitter::constant(uint64_t bits, int width, int scratch, int bytes, bool may_broadcast) {
   if (width == 1) width = 4;
+  if (auto held = plan_.held.find({bits, width}); held != plan_.held.end()) return {reg(held->second, bytes), {}};
   Label& label = pool(bits, width);
   if (v4() && may_broadcast) return {reg(scratch, bytes), ptr_b[rip + label]};
   if (!v4()) return {reg(scratch, bytes), ptr[rip + label]};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "tenon/base/error.h"
 
@@ -35,6 +36,7 @@ class Planner {
     allocate(Bank::general);
     allocate(Bank::vector);
     if (isa_ == Isa::v4) allocate(Bank::mask);
+    hold_constants();
     place_slots();
     plan_.frame = frame_;
     return std::move(plan_);
@@ -133,7 +135,10 @@ class Planner {
         pointer_use_[i.memory].first = std::max(pointer_use_[i.memory].first, last);
         pointer_use_[i.memory].second += std::pow(10.0, std::min(depth, 6));
       }
-      if (lanes != no_loop) note_broadcasts(i, lanes, depth);
+      if (lanes != no_loop) {
+        note_broadcasts(i, lanes, depth);
+        note_constants(i, depth);
+      }
     }
     if (loop != no_loop && kernel_.loops[loop].lanes)
       for (const Carry& c : kernel_.loops[loop].carried) note_broadcast(c.next, loop, depth);
@@ -155,6 +160,47 @@ class Planner {
     if (vector)
       for (size_t k = first; k < i.args.size(); ++k) note_broadcast(i.args[k], lanes, depth);
   }
+  // Constants of lanes, those that an operation brings along too.
+  void note_constants(const Instruction& i, int depth) {
+    if (i.result == no_value || !kernel_.values[i.result].varying || i.op == Op::load) return;
+    double weight = std::pow(10.0, std::min(depth, 6));
+    if (i.op == Op::pick) table_weight_[i.bits] += weight;
+    for (ValueId v : i.args)
+      if (auto found = plan_.constants.find(v); found != plan_.constants.end())
+        constant_weight_[{found->second, std::max(width_of(kernel_.values[v].type), 4)}] += weight;
+    Type type = kernel_.values[i.result].type;
+    if (type != Type::f32) return;
+    if (i.op == Op::abs) constant_weight_[{0x7fffffff, 4}] += weight;
+    if (i.op == Op::neg) constant_weight_[{0x80000000, 4}] += weight;
+  }
+  // Registers that no value was given hold the constants that are used most, from the beginning of the kernel on.
+  void hold_constants() {
+    std::vector<char> used(32, 0);
+    for (const Node& n : plan_.nodes)
+      if (n.bank == Bank::vector)
+        for (uint8_t r : n.registers) used[r] = 1;
+    std::vector<int> free;
+    for (int r = isa_ == Isa::v4 ? 31 : 15; r >= first_vector; --r)
+      if (!used[static_cast<size_t>(r)]) free.push_back(r);
+    struct Candidate {
+      double weight;
+      std::optional<std::pair<uint64_t, int>> constant;
+      uint64_t table = 0;
+    };
+    std::vector<Candidate> candidates;
+    for (const auto& [key, weight] : constant_weight_) candidates.push_back({weight, key});
+    for (const auto& [table, weight] : table_weight_)
+      if (isa_ == Isa::v4 && width_of(kernel_.tables[table].type) == 4)
+        candidates.push_back({weight, std::nullopt, table});
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.weight > b.weight; });
+    for (const Candidate& c : candidates) {
+      if (free.empty()) return;
+      (c.constant ? plan_.held[*c.constant] : plan_.held_tables[c.table]) = free.back();
+      free.pop_back();
+    }
+  }
+
   void note_broadcast(ValueId v, uint32_t lanes, int depth) {
     const Value& value = kernel_.values[v];
     if (value.varying || !is_int(value.type) || plan_.constants.count(v)) return;
@@ -370,6 +416,8 @@ class Planner {
   std::vector<int> defined_at_, last_use_, begin_, end_;
   std::vector<double> weight_;
   std::vector<std::pair<int, double>> pointer_use_;
+  std::map<std::pair<uint64_t, int>, double> constant_weight_;
+  std::map<uint64_t, double> table_weight_;
   std::vector<ValueId> in_steps_;  // written before all their operands are read
 };
 

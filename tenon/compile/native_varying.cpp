@@ -342,7 +342,9 @@ void Emitter::pick_lanes(const Instruction& i) {
   int width = width_of(table.type), full = vector_bytes();
   if (width == 4) {
     Xmm index = get(i.args[0], 0, 0, shape_.lanes * 4), to = target(i.result, 0, full);
-    if (v4()) vpermps(as_zmm(to), as_zmm(index), ptr[rip + at]);
+    if (auto held = plan_.held_tables.find(i.bits); held != plan_.held_tables.end())
+      vpermps(as_zmm(to), as_zmm(index), Xbyak::Zmm(held->second));
+    else if (v4()) vpermps(as_zmm(to), as_zmm(index), ptr[rip + at]);
     else {
       Xbyak::Ymm wide = as_ymm(index);
       vpermps(ymm1, wide, ptr[rip + at]);

@@ -48,7 +48,9 @@ namespace {
 
 class Analysis {
  public:
-  Analysis(const loop::Program& program, const loop::Stage& stage) : program_(program), stage_(stage) {
+  Analysis(const loop::Program& program, const loop::Stage& stage, size_t row_loops)
+      : program_(program), stage_(stage) {
+    out_.row_loops = row_loops;
     for (SymInt e : stage.domain) out_.extents.push_back(e);
     out_.domain_rank = out_.extents.size();
     for (SymInt e : stage.reduce) {
@@ -67,6 +69,7 @@ class Analysis {
       if (s.where == ~0u) access = linear_access(s.at, s.to, out_.domain_rank);
       if (access) access->store = true;
       else {
+        out_.computed.push_back(s.to);
         for (ExprId index : s.at) visit(index);
         if (s.where != ~0u) visit(s.where);
       }
@@ -74,7 +77,12 @@ class Analysis {
       out_.stores.push_back(std::move(access));
     }
     out_.stores_meet = stores_meet();
-    out_.domain = grouped(0, out_.domain_rank);
+    for (size_t i = 0; i < out_.row_loops; ++i) {
+      if (out_.extents[i] == SymInt(1)) continue;
+      out_.joined.push_back(!out_.rows.empty() && dense(out_.rows.back().last, i));
+      out_.rows.push_back({i, i, out_.extents[i]});
+    }
+    out_.domain = grouped(out_.row_loops, out_.domain_rank);
     out_.reduce = grouped(out_.domain_rank, out_.extents.size());
     return std::move(out_);
   }
@@ -109,6 +117,7 @@ class Analysis {
         return;
       }
     }
+    if (n.fn == Fn::load) out_.computed.push_back(n.buffer);
     for (ExprId a : n.args) visit(a);
     if (n.guard != ~0u) visit(n.guard);
     if (n.otherwise != ~0u) visit(n.otherwise);
@@ -183,7 +192,9 @@ class Analysis {
 
 }  // namespace
 
-StageLoops analyze(const loop::Program& program, const loop::Stage& stage) { return Analysis(program, stage).run(); }
+StageLoops analyze(const loop::Program& program, const loop::Stage& stage, size_t row_loops) {
+  return Analysis(program, stage, row_loops).run();
+}
 
 std::optional<size_t> StageLoops::best_lanes() const {
   if (domain.empty()) return std::nullopt;

@@ -22,7 +22,7 @@ Type type_of(Compute compute) {
   unreachable();
 }
 
-static Element element_of(DType dtype) {
+Element element_of(DType dtype) {
   switch (dtype) {
     case DType::boolean: return Element::boolean;
     case DType::u8: return Element::u8;
@@ -64,13 +64,15 @@ Val StageValues::size(SymInt value) {
 }
 
 uint32_t StageValues::memory(loop::BufferId buffer, bool written) {
-  auto found = memory_.find(buffer);
-  if (found != memory_.end()) return found->second;
   const loop::Buffer& described = program_.buffers[buffer];
-  written = written || std::find(written_.begin(), written_.end(), buffer) != written_.end();
+  auto row = memory_.rows.find(described.view_of == loop::no_buffer ? buffer : described.view_of);
+  if (row != memory_.rows.end()) return row->second;
+  auto found = memory_.ids.find(buffer);
+  if (found != memory_.ids.end()) return found->second;
+  written = written || std::find(memory_.written.begin(), memory_.written.end(), buffer) != memory_.written.end();
   uint32_t id = b_.buffer(text("b", out_.buffers.size()), element_of(described.dtype), out_.buffers.size(), written);
   out_.buffers.push_back(buffer);
-  return memory_[buffer] = id;
+  return memory_.ids[buffer] = id;
 }
 
 void StageValues::enter(const LoopGroup& group, Val index, bool is_lane, bool varies) {

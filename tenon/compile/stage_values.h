@@ -9,12 +9,26 @@
 namespace tenon::compile {
 
 Type type_of(loop::Compute compute);
+Element element_of(DType dtype);  // Unsupported where kernels have none
+
+/// The memory that the stages of one kernel know.
+struct StageMemory {
+  std::map<loop::BufferId, uint32_t> ids;  // memory of the kernel
+  std::vector<loop::BufferId> written;     // by any of the stages
+  std::map<loop::BufferId, uint32_t> rows; // buffers of which one row is kept, in scratch memory
+};
 
 class StageValues {
  public:
   StageValues(Builder& b, const loop::Program& program, const StageLoops& loops, const KernelOptions& options,
-              StageKernel& out)
-      : b_(b), program_(program), loops_(loops), options_(options), out_(out), index_(loops.extents.size()) {}
+              StageKernel& out, StageMemory& memory)
+      : b_(b),
+        program_(program),
+        loops_(loops),
+        options_(options),
+        out_(out),
+        memory_(memory),
+        index_(loops.extents.size()) {}
 
   Val size(SymInt value);  // i64, uniform
   uint32_t memory(loop::BufferId buffer, bool written = false);
@@ -37,7 +51,10 @@ class StageValues {
   /// Values made in a scope are forgotten at its end.
   std::map<loop::ExprId, Val> save() const { return known_; }
   void restore(std::map<loop::ExprId, Val> known) { known_ = std::move(known); }
-  void mark_written(loop::BufferId buffer) { written_.push_back(buffer); }
+  void mark_written(loop::BufferId buffer) {
+    written_.push_back(buffer);
+    memory_.written.push_back(buffer);
+  }
 
  private:
   Val param(SymInt value, Param::Kind kind);
@@ -63,11 +80,11 @@ class StageValues {
   const StageLoops& loops_;
   const KernelOptions& options_;
   StageKernel& out_;
+  StageMemory& memory_;
   std::vector<Position> index_;  // per loop of the stage
   std::map<loop::ExprId, Val> known_;
   std::map<int64_t, Val> accumulated_;
-  std::map<loop::BufferId, uint32_t> memory_;
-  std::vector<loop::BufferId> written_;
+  std::vector<loop::BufferId> written_;  // by this stage
   bool in_lanes_ = false;
 };
 

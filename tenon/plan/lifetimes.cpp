@@ -1,5 +1,7 @@
 #include "tenon/plan/lifetimes.h"
 
+#include <algorithm>
+
 namespace tenon::plan {
 
 namespace {
@@ -15,17 +17,18 @@ bool made_by_call(const loop::Step& step, loop::BufferId buffer) {
 }
 }  // namespace
 
-std::vector<Life> lifetimes(const loop::Program& program) {
+std::vector<Life> lifetimes(const loop::Program& program, const std::vector<uint32_t>& number) {
   std::vector<Life> lives(program.buffers.size());
   auto root = [&](loop::BufferId b) {
     return program.buffers[b].view_of == loop::no_buffer ? b : program.buffers[b].view_of;
   };
   auto walk = [&](const std::vector<loop::Step>& steps, bool on_state) {
     for (uint32_t i = 0; i < steps.size(); ++i) {
+      uint32_t now = on_state ? i : number[i];
       auto use = [&](loop::BufferId b) -> Life& {
         Life& life = lives[root(b)];
-        if (!life.used()) life.first = i;
-        life.last = i;
+        life.first = life.used() ? std::min(life.first, now) : now;
+        life.last = std::max(life.last, now);
         life.on_state = life.on_state || on_state;
         return life;
       };

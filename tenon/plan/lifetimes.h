@@ -7,13 +7,14 @@
 
 namespace tenon::plan {
 
-/// Steps are numbered as they are listed; those of on_state by themselves. Of a view, see its root.
+/// Steps of on_state are numbered as they are listed. Of a view, see its root.
 struct Life {
   uint32_t first = ~0u, last = 0;
   bool by_call = false;   // a host function made it
   bool on_state = false;  // it is used there
   bool used() const { return first != ~0u; }
 };
-std::vector<Life> lifetimes(const loop::Program& program);
+/// `number` of each of the program's steps: several that are executed at once have the same.
+std::vector<Life> lifetimes(const loop::Program& program, const std::vector<uint32_t>& number);
 
 }  // namespace tenon::plan

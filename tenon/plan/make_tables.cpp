@@ -13,6 +13,7 @@
 #include "tenon/plan/library.h"
 #include "tenon/plan/lifetimes.h"
 #include "tenon/plan/symbols.h"
+#include "tenon/plan/units.h"
 #include "tenon/tensor/dtype.h"
 
 namespace tenon::plan {
@@ -63,7 +64,8 @@ class Planner {
         out_{Tables("tenon " TENON_VERSION), {}, {}, {}, {}, {}, {}},
         symbols_(out_.tables, [this](const Expr& e) { return bind_long(e); }),
         ids_(program.buffers.size(), package::none),
-        lives_(lifetimes(program)) {}
+        units_(make_units(program, program.steps)),
+        lives_(lifetimes(program, numbers_of(units_, program.steps.size()))) {}
 
   Planned run() {
     declare_input_symbols();
@@ -74,8 +76,7 @@ class Planner {
     check_guards();
     advance_random();
     on_state();
-    for (now_ = 0; now_ < program_.steps.size(); ++now_)
-      execute(body_, program_.steps[now_], program_.origins.empty() ? "" : program_.origins[program_.nodes[now_]]);
+    for (now_ = 0; now_ < units_.size(); ++now_) execute(units_[now_], program_.steps, program_.nodes);
     finish_outputs();
     store_random();
     drop_unused_state();
@@ -418,8 +419,24 @@ class Planner {
     segment_.reset();
   }
 
+  static std::vector<uint32_t> numbers_of(const std::vector<Unit>& units, size_t steps) {
+    std::vector<uint32_t> out(steps);
+    for (uint32_t u = 0; u < units.size(); ++u)
+      for (size_t s : units[u].steps) out[s] = u;
+    return out;
+  }
+
+  void execute(const Unit& unit, const std::vector<loop::Step>& steps, const std::vector<uint32_t>& nodes) {
+    const std::string origin = program_.origins.empty() ? "" : program_.origins[nodes[unit.origin]];
+    if (unit.steps.size() == 1) return execute(body_, steps[unit.steps[0]], origin);
+    compile::RowStages stages{{}, unit.rows, unit.locals};
+    for (size_t s : unit.steps) stages.stages.push_back(&std::get<loop::Stage>(steps[s]));
+    SymInt points = 0;
+    for (const loop::Stage* s : stages.stages) points = points + points_of(*s);
+    generated(body_, compile::make_kernel(program_, stages), points, origin);
+  }
   void execute(Id body, const loop::Step& s, const std::string& origin) {
-    if (auto* stage = std::get_if<loop::Stage>(&s)) this->stage(body, *stage, origin);
+    if (auto* stage = std::get_if<loop::Stage>(&s)) generated(body, compile::make_kernel(program_, *stage), points_of(*stage), origin);
     else if (auto* call = std::get_if<loop::Call>(&s)) host(body, *call, origin);
     else if (auto* bind = std::get_if<loop::Bind>(&s)) this->bind(body, *bind);
     else if (auto* check = std::get_if<loop::Check>(&s)) this->check(body, *check);
@@ -433,8 +450,13 @@ class Planner {
     t().check(body, expr(holds), message);
   }
 
-  void stage(Id body, const loop::Stage& stage, const std::string& origin) {
-    compile::StageKernel made = compile::make_kernel(program_, stage);
+  static SymInt points_of(const loop::Stage& stage) {
+    SymInt points = 1;
+    for (const Sizes* sizes : {&stage.domain, &stage.reduce})
+      for (SymInt size : *sizes) points = points * size;
+    return points;
+  }
+  void generated(Id body, const compile::StageKernel& made, SymInt points, const std::string& origin) {
     for (SymInt c : made.conditions) conditions(body, c, text(origin, ": sizes that do not belong together"));
     package::Instance instance;
     if (options_.interpreted) instance.params.emplace_back(reinterpret_cast<int64_t>(kept(made.kernel)));
@@ -443,9 +465,6 @@ class Planner {
                                                          : buffer(made.buffers[k]));
     for (const loop::Param& p : made.params) instance.params.push_back(symbols_.param(p));
     instance.extent = expr(made.extent);
-    SymInt points = 1;
-    for (const Sizes* sizes : {&stage.domain, &stage.reduce})
-      for (SymInt size : *sizes) points = points * size;
     SymInt each = sym::max(sym::floor_div(points, sym::max(made.extent, 1)), 1);
     SymInt grain = made.serial ? sym::max(made.extent, 1) : sym::max(sym::floor_div(points_per_chunk, each), 1);
     instance.grain = expr(grain);
@@ -635,8 +654,7 @@ class Planner {
     Id outer = std::exchange(body_, t().body());
     auto segment = std::exchange(segment_, std::nullopt);
     auto before = std::exchange(bound_here_, {});
-    for (size_t i = 0; i < from.steps.size(); ++i)
-      execute(body_, from.steps[i], program_.origins.empty() ? "" : program_.origins[from.nodes[i]]);
+    for (const Unit& unit : make_units(program_, from.steps)) execute(unit, from.steps, from.nodes);
     segment_ = segment;
     unbound_.insert(bound_here_.begin(), bound_here_.end());  // what a body binds is known within it alone
     bound_here_ = std::move(before);
@@ -667,6 +685,7 @@ class Planner {
   Planned out_;
   Symbols symbols_;
   std::vector<Id> ids_;  // of each buffer of the program; none: not used yet
+  std::vector<Unit> units_;  // of the program's steps
   std::vector<Life> lives_;
   std::vector<Source> sources_;
   std::vector<size_t> states_;
