@@ -185,24 +185,29 @@ int attention(const tenon_args& args, int64_t lo, int64_t hi) {
                           ? nullptr
                           : buffer<const T>(args, 3) + (b * p.key_heads + q.key_head) * sizes.packed_head();
     forward_products(p, args, q, packed, scores, pitch, scratch);
-    T factor[attention_block];
+    T factor[attention_block], greatest_of_row[attention_block];
+    double total[attention_block];
     T* logsumexp = buffer<T>(args, 5) + p.logsumexp + b * p.logsumexp_strides[0] + h * p.logsumexp_strides[1];
     for (int64_t i = 0; i < q.count; ++i) {
       T* row = scores + i * pitch;
-      T greatest, result = 0;
+      T greatest;
       int64_t seen = finish_scores(p, masks, q, i, row, greatest);
-      factor[i] = 0;
+      factor[i] = greatest_of_row[i] = 0;
+      total[i] = 1;
       if (greatest == -static_cast<T>(__builtin_inff()) && !has_nan(row, seen)) {
         seen = 0;
       } else {
         exp_row(seen, row, greatest);
         const T sum = sum_row(seen, row);
         factor[i] = 1 / sum;
-        result = greatest + static_cast<T>(log(static_cast<double>(sum)));
+        greatest_of_row[i] = greatest;
+        total[i] = sum;
       }
       for (int64_t j = seen; j < q.keys; ++j) row[j] = 0;
-      logsumexp[(q.first + i) * p.logsumexp_strides[2]] = result;
     }
+    for (int64_t i = 0; i < q.count; ++i) total[i] = log(total[i]);
+    for (int64_t i = 0; i < q.count; ++i)
+      logsumexp[(q.first + i) * p.logsumexp_strides[2]] = greatest_of_row[i] + static_cast<T>(total[i]);
     forward_sums(p, args, q, packed == nullptr ? nullptr : packed + sizes.padded(p.keys) * p.width, scores, pitch, sums,
                  sums_pitch, scratch);
     const Matrix<T> out = head(buffer<T>(args, 4) + p.out, p.out_strides, b, h, q.first);

@@ -7,6 +7,14 @@ namespace tenon::kernels {
 
 constexpr int parts = 16;
 
+template <int... i>
+struct integers {};
+template <int n, int... i>
+constexpr auto first_integers() {
+  if constexpr (n == 0) return integers<i...>();
+  else return first_integers<n - 1, n - 1, i...>();
+}
+
 /// Part j meets part j + 8, then j + 4, 2 and 1.
 template <class T>
 TENON_INLINE T sum_of_parts(const T* part) {
@@ -39,6 +47,20 @@ T dot(int64_t n, const T* x, int64_t x_step, const T* y, int64_t y_step) {
   return sum_of_parts(part);
 }
 
+/// Halves against each other until one lane is left.
+template <class V>
+TENON_INLINE auto greatest_lane(V v) {
+  constexpr int n = sizeof(V) / sizeof(v[0]);
+  if constexpr (n == 2) return v[1] > v[0] ? v[1] : v[0];
+  else {
+    auto half = [&]<int... i>(integers<i...>) __attribute__((always_inline)) {
+      const auto low = __builtin_shufflevector(v, v, i...), high = __builtin_shufflevector(v, v, (i + n / 2)...);
+      return high > low ? high : low;
+    };
+    return greatest_lane(half(first_integers<n / 2>()));
+  }
+}
+
 /// The greatest, not looking at NaN; -infinity if there is none.
 template <class T>
 T greatest_of(int64_t n, const T* x) {
@@ -49,8 +71,7 @@ T greatest_of(int64_t n, const T* x) {
     const Vector<T> v = load<T>(x + i);
     most = v > most ? v : most;
   }
-  T result = none;
-  for (int j = 0; j < lanes<T>; ++j) result = most[j] > result ? most[j] : result;
+  T result = greatest_lane(most);
   for (; i < n; ++i) result = x[i] > result ? x[i] : result;
   return result;
 }

@@ -14,6 +14,7 @@
 #include "tenon/optimize/fold_state.h"
 #include "tenon/optimize/fuse.h"
 #include "tenon/optimize/pack_weights.h"
+#include "tenon/optimize/turn_products.h"
 #include "tenon/passes/check_metas.h"
 #include "tenon/passes/decompose.h"
 #include "tenon/passes/normalize.h"
@@ -145,6 +146,7 @@ std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional, P
   pass("fold_state", StageName::fused, [](Program p) { return optimize::fold_state(std::move(p)); });
   pass("fold_scales", StageName::packed, optimize::fold_scales);
   pass("add_epilogues", StageName::packed, optimize::add_epilogues);
+  pass("turn_products", StageName::packed, optimize::turn_products);
   pass("pack_weights", StageName::packed, optimize::pack_weights);
   return out;
 }

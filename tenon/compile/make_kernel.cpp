@@ -41,8 +41,8 @@ class Part {
     for (const loop::Store& s : stage.stores) values_.mark_written(s.to);
     if (stage_.accumulators.empty()) lanes_ = loops_.best_lanes();
     else {
-      terms_ = fixed_ ? how_many(loops_, program_.ranges) : Terms::unknown;
-      if (terms_ == Terms::few) lanes_ = loops_.best_lanes();
+      terms_ = fixed_ ? how_many(stage, loops_, program_.ranges) : Terms::unknown;
+      if (terms_ == Terms::few || terms_ == Terms::columns) lanes_ = loops_.best_lanes();
     }
     for (size_t g = 0; g < loops_.domain.size(); ++g)
       if (g != lanes_) nest_.push_back(&loops_.domain[g]);

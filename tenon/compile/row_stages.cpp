@@ -4,6 +4,7 @@
 #include <set>
 
 #include "tenon/base/error.h"
+#include "tenon/compile/stage_reduction.h"
 
 namespace tenon::compile {
 namespace {
@@ -38,6 +39,7 @@ class Analysis {
       loops_.push_back(compile::analyze(program_, *stage, *loops));
       const StageLoops& own = loops_.back();
       if (stages_.rows > 0 && (own.serial || own.stores_meet)) return false;
+      if (stages_.rows > 0 && sums_columns(*stage)) return false;
       for (size_t k = 0; k < stages_.rows; ++k)
         if (own.rows[k].extent != loops_[0].rows[k].extent) return false;
       for (const loop::Store& s : stage->stores) written_.insert(root(s.to));
@@ -72,6 +74,14 @@ class Analysis {
   }
 
  private:
+  /// It does better with lanes over its points than with one point, which is a row, after another.
+  bool sums_columns(const loop::Stage& stage) const {
+    if (stage.accumulators.empty()) return false;
+    StageLoops whole = compile::analyze(program_, stage), inner = loops_.back();
+    return how_many(stage, whole, program_.ranges) == Terms::columns &&
+           how_many(stage, inner, program_.ranges) != Terms::columns;
+  }
+
   BufferId root(BufferId b) const {
     return program_.buffers[b].view_of == loop::no_buffer ? b : program_.buffers[b].view_of;
   }

@@ -1,5 +1,6 @@
 #include "tenon/compile/stage_reduction.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "tenon/base/error.h"
@@ -11,10 +12,31 @@ using Reduce = loop::Combine;
 
 static bool gives_position(Reduce r) { return r == Reduce::argmin || r == Reduce::argmax; }
 
-Terms how_many(const StageLoops& loops, const sym::Ranges& ranges) {
+/// Whether lanes do better over the domain than over the terms.
+static bool in_columns(const loop::Stage& stage, const StageLoops& loops) {
+  if (!loops.terms.is_int() || loops.terms.as_int() > int64_t{chunk_terms} * most_column_chunks) return false;
+  if (loops.reduce.empty() || loops.stores_meet || loops.serial) return false;
+  for (const loop::Accumulator& a : stage.accumulators)
+    if (gives_position(a.combine)) return false;
+  auto lanes = loops.best_lanes();
+  if (!lanes || (loops.domain[*lanes].extent.is_int() && loops.domain[*lanes].extent.as_int() < 16)) return false;
+  bool together = false;
+  for (const auto& [id, access] : loops.loads) {
+    SymInt by_lane = access.at.by_loop[loops.domain[*lanes].last];
+    bool by_term = std::any_of(loops.reduce.begin(), loops.reduce.end(),
+                               [&](const LoopGroup& g) { return access.at.by_loop[g.last] != SymInt(0); });
+    if (!by_term || by_lane == SymInt(0)) continue;
+    if (by_lane != SymInt(1)) return false;
+    together = true;
+  }
+  return together && loops.computed.empty();
+}
+
+Terms how_many(const loop::Stage& stage, const StageLoops& loops, const sym::Ranges& ranges) {
   sym::Range range = sym::range_of(loops.terms, ranges);
   if (range.hi <= short_reduction) return Terms::few;
-  return range.lo > short_reduction ? Terms::many : Terms::unknown;
+  if (range.lo <= short_reduction) return Terms::unknown;
+  return in_columns(stage, loops) ? Terms::columns : Terms::many;
 }
 
 StageReduction::StageReduction(Builder& b, const loop::Stage& stage, const StageLoops& loops, StageValues& values,
@@ -237,11 +259,100 @@ Vals StageReduction::in_chunks(const Val* disabled) {
   return out;
 }
 
+// The same partial results as over lanes, eight at a time: as many as any target has registers for.
+Vals StageReduction::column_chunk(int64_t first, int64_t count) {
+  constexpr int at_once = 8;
+  const int64_t blocks = count / chunk_ways, rest = count % chunk_ways;
+  const std::vector<LoopGroup>& groups = loops_.reduce;
+  // Where the loops over terms stand at a position in row-major order.
+  auto indices = [&](Val position) {
+    Vals at(groups.size());
+    for (size_t g = groups.size(); g-- > 1;) {
+      Val extent = values_.size(groups[g].extent), quotient = position / extent;
+      at[g] = position - quotient * extent;
+      position = quotient;
+    }
+    at[0] = position;
+    return at;
+  };
+  // Terms from `base` on, which is a multiple of at_once, stand in one row of the innermost loop.
+  const bool one_row = groups.size() == 1 || (groups.back().extent.is_int() && groups.back().extent.as_int() % at_once == 0);
+  auto with = [&](const Vals& so_far, const Vals& row, Val base, int j) {
+    Vals at = row;
+    if (one_row) at.back() = at.back() + b_.integer(Type::i64, j);
+    else at = indices(base + b_.integer(Type::i64, j));
+    auto known = values_.save();
+    for (size_t g = 0; g < groups.size(); ++g) values_.enter(groups[g], at[g]);
+    Vals next = with_term(so_far, at.back());
+    for (const LoopGroup& g : groups) values_.leave(g);
+    values_.restore(std::move(known));
+    return next;
+  };
+  auto partial = [&](int from) {
+    std::vector<Vals> out(at_once, initial(false));
+    if (blocks > 0) {
+      std::vector<Carried> carried;
+      for (const Vals& v : out)
+        for (Val x : v) carried.push_back({x});
+      Vals done = b_.loop(0, b_.integer(Type::i64, blocks), carried, [&](Val block, const Vals& state) -> Vals {
+        Val base = block * b_.integer(Type::i64, chunk_ways) + b_.integer(Type::i64, first + from);
+        Vals next, row = indices(base);
+        for (int j = 0; j < at_once; ++j) {
+          auto begin = state.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(j) * carried_);
+          for (Val x : with(Vals(begin, begin + static_cast<ptrdiff_t>(carried_)), row, base, j)) next.push_back(x);
+        }
+        return next;
+      });
+      for (size_t j = 0; j < at_once; ++j)
+        for (size_t k = 0; k < carried_; ++k) out[j][k] = done[j * carried_ + k];
+    }
+    Val base = b_.integer(Type::i64, first + blocks * chunk_ways + from);
+    for (int j = 0; j < at_once && from + j < rest; ++j)
+      out[static_cast<size_t>(j)] = with(out[static_cast<size_t>(j)], indices(base), base, j);
+    return out;
+  };
+  auto meet = [&](std::vector<Vals> a, const std::vector<Vals>& b) {
+    for (size_t j = 0; j < b.size(); ++j) a[j] = merged(a[j], b[j]);
+    return a;
+  };
+  // Copy j meets copy j + 16, then j + 8, and so on.
+  auto tree = [&](auto&& self, int from, int stride) -> std::vector<Vals> {
+    if (stride == chunk_ways) return partial(from);
+    std::vector<Vals> near = self(self, from, stride * 2);
+    return meet(std::move(near), self(self, from + stride, stride * 2));
+  };
+  std::vector<Vals> left = tree(tree, 0, at_once);
+  for (size_t width = at_once / 2; width > 0; width /= 2) {
+    std::vector<Vals> far(left.begin() + static_cast<ptrdiff_t>(width), left.end());
+    left.resize(width);
+    left = meet(std::move(left), far);
+  }
+  return left[0];
+}
+
+// Chunks are merged pairwise as they come, as in_chunks does.
+Vals StageReduction::in_columns() {
+  std::vector<Vals> levels;
+  const int64_t terms = loops_.terms.as_int();
+  for (int64_t first = 0, chunk = 0; first < terms; first += chunk_terms, ++chunk) {
+    Vals value = column_chunk(first, std::min<int64_t>(chunk_terms, terms - first));
+    for (int64_t carry = chunk; carry & 1; carry >>= 1) {
+      value = merged(levels.back(), value);
+      levels.pop_back();
+    }
+    levels.push_back(std::move(value));
+  }
+  Vals value = levels.back();
+  for (size_t i = levels.size() - 1; i-- > 0;) value = merged(levels[i], value);
+  return value;
+}
+
 void StageReduction::emit(Terms terms) {
   for (const loop::Accumulator& a : stage_.accumulators) values_.load_early(a.value);
   Vals out;
   if (terms == Terms::few) out = one_by_one(nullptr);
   else if (terms == Terms::many) out = in_chunks(nullptr);
+  else if (terms == Terms::columns) out = in_columns();
   else {
     Val few = values_.size(loops_.terms) <= short_reduction;
     Vals a = one_by_one(&few), b = in_chunks(&few);

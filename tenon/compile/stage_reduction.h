@@ -7,17 +7,19 @@ namespace tenon::compile {
 
 constexpr int short_reduction = 32;  // up to here terms are taken one after another
 constexpr int chunk_terms = 1024;
-constexpr int chunk_ways = 16;
+constexpr int chunk_ways = 32;
+constexpr int most_column_chunks = 8;  // each is written out
 
-/// What is known about the number of terms.
-enum class Terms : uint8_t { few, many, unknown };
-Terms how_many(const StageLoops& loops, const sym::Ranges& ranges);
+/// What is known about the number of terms. Columns: many, whose neighbours lie apart, while those of the domain lie
+/// together (sums over rows of a matrix): the domain's lanes stand around them.
+enum class Terms : uint8_t { few, many, unknown, columns };
+Terms how_many(const loop::Stage& stage, const StageLoops& loops, const sym::Ranges& ranges);
 
 class StageReduction {
  public:
   StageReduction(Builder& b, const loop::Stage& stage, const StageLoops& loops, StageValues& values, bool fixed_size);
-  /// Emits the loops and tells `values` the results. Lanes run over the terms where they are many; where they are few
-  /// the domain's lanes may stand around.
+  /// Emits the loops and tells `values` the results. Lanes run over the terms where they are many; where they are few,
+  /// or in columns, the domain's lanes may stand around.
   void emit(Terms terms);
 
  private:
@@ -35,6 +37,8 @@ class StageReduction {
   Vals nest(size_t depth, const Vals& so_far, Val position, const Val* enabled);
   Vals in_chunks(const Val* disabled);
   Vals chunk(Val start, Val end);
+  Vals in_columns();
+  Vals column_chunk(int64_t first, int64_t count);
 
   Builder& b_;
   const loop::Stage& stage_;

@@ -64,7 +64,7 @@ void accumulate_lanes(Combine combine, T* acc, const T* values, int64_t n) {  //
 
 template <class T>
 T reduce_chunk(Combine combine, const T* values, int64_t n) {
-  constexpr int64_t ways = 16;
+  constexpr int64_t ways = 32;
   T partial[ways];
   std::fill_n(partial, ways, initial<T>(combine));
   int64_t i = 0;

@@ -58,9 +58,10 @@ void lower_softmax(Lower& l, bool logarithm) {
     return;
   }
   Ref e = l.temporary(dtype, Sizes(x.sizes()), [&](const Index& i) { return loop::exp(shifted(i)); });
-  Ref total = l.temporary(
-      dtype, row, [&](const Index& i) { return l.sum(extents, [&](const Index& r) { return e.at(over.at(i, r)); }); });
-  l.tensor([&](const Index& i) { return e.at(i) / total.broadcast_at(i); });
+  Ref share = l.temporary(dtype, row, [&](const Index& i) {
+    return l.constant(1, type) / l.sum(extents, [&](const Index& r) { return e.at(over.at(i, r)); });
+  });
+  l.tensor([&](const Index& i) { return e.at(i) * share.broadcast_at(i); });
 }
 
 // softmax: (g - sum(g * y)) * y. log_softmax: g - exp(y) * sum(g).

@@ -14,6 +14,7 @@ using loop::BufferId;
 using loop::ExprId;
 using loop::ExprNode;
 using loop::Fn;
+using loop::Role;
 using loop::Stage;
 using loop::Store;
 
@@ -215,16 +216,20 @@ class Fusion {
 
   // A stage that reads memory that it writes, each element where it is written.
   bool in_place(const Stage& stage) const {
-    if (!stage.accumulators.empty() || stage.stores.size() != 1) return false;
-    const Store& store = stage.stores[0];
     if (!stores_apart(program_, stage)) return false;
     bool same = true;
-    for_each_node(program_.arena, expressions_of(stage), [&](ExprId id) {
-      const ExprNode& n = program_.arena[id];
-      if (n.fn == Fn::load && root_of(program_, n.buffer) == root_of(program_, store.to))
-        same = same && n.buffer == store.to &&
-               std::equal(n.args.begin(), n.args.end(), store.at.begin(), store.at.end()) && n.guard == ~0u;
-    });
+    for (const Store& store : stage.stores) {
+      BufferId root = root_of(program_, store.to);
+      if (uses_of(stage, root).inner > 0) return false;
+      auto stores = std::count_if(stage.stores.begin(), stage.stores.end(),
+                                  [&](const Store& s) { return root_of(program_, s.to) == root; });
+      for_each_node(program_.arena, expressions_of(stage), [&](ExprId id) {
+        const ExprNode& n = program_.arena[id];
+        if (n.fn == Fn::load && root_of(program_, n.buffer) == root)
+          same = same && stores == 1 && n.buffer == store.to &&
+                 std::equal(n.args.begin(), n.args.end(), store.at.begin(), store.at.end()) && n.guard == ~0u;
+      });
+    }
     return same;
   }
 
@@ -234,15 +239,18 @@ class Fusion {
     size_t c = list_.size();
     for (BufferId b : list_.writes(p))
       for (size_t reader : list_.readers(b)) {
-        if (reader < p || (reader == p)) return;
+        Role role = program_.buffers[b].role;
+        bool updated = role == Role::input || role == Role::state;  // what is read before is what it held before
+        if (reader <= p && updated) continue;
+        if (reader <= p) return;
         c = std::min(c, reader);
         break;
       }
     if (c == list_.size()) return;
     const Stage* reader = list_.stage(c);
-    if (!reader || !reader->accumulators.empty() || list_.updates(p)) return;
+    if (!reader || !reader->accumulators.empty() || (list_.updates(p) && list_.fails(c))) return;
     if (!stores_apart(program_, producer) || !stores_apart(program_, *reader)) return;
-    if (list_.overwritten(p, p, c)) return;
+    if (list_.overwritten(p, p, c - 1)) return;
     for (BufferId b : list_.writes(p)) {
       auto next = list_.writers(b).upper_bound(p);
       if (next != list_.writers(b).end() && *next <= c) return;
@@ -253,6 +261,8 @@ class Fusion {
 
     auto joined = join(producer, *reader);
     if (!joined) return;
+    bool itself = list_.updates(p) || list_.overwritten(p, c - 1, c);
+    if (itself && !in_place(*joined)) return;
     Weight whole = weight(program_, expressions_of(*joined));
     if (whole.nodes > most_nodes || whole.loads > most_loads) return;
     if (list_.fails(p)) list_.node(c) = list_.node(p);

@@ -64,8 +64,17 @@ class Planner {
         out_{Tables("tenon " TENON_VERSION), {}, {}, {}, {}, {}, {}},
         symbols_(out_.tables, [this](const Expr& e) { return bind_long(e); }),
         ids_(program.buffers.size(), package::none),
-        units_(make_units(program, program.steps)),
-        lives_(lifetimes(program, numbers_of(units_, program.steps.size()))) {}
+        units_(make_units(program, program.steps)) {
+    for (const Unit& unit : units_) made_.push_back(make(unit, program.steps, program.nodes));
+    std::vector<std::string> calls;
+    for (const Made& made : made_) calls.push_back(made.calls);
+    batches_ = make_batches(program, units_, calls);
+    std::vector<uint32_t> number(program.steps.size());
+    for (uint32_t b = 0; b < batches_.size(); ++b)
+      for (size_t u : batches_[b])
+        for (size_t s : units_[u].steps) number[s] = b;
+    lives_ = lifetimes(program, number);
+  }
 
   Planned run() {
     declare_input_symbols();
@@ -76,7 +85,11 @@ class Planner {
     check_guards();
     advance_random();
     on_state();
-    for (now_ = 0; now_ < units_.size(); ++now_) execute(units_[now_], program_.steps, program_.nodes);
+    for (now_ = 0; now_ < batches_.size(); ++now_) {
+      std::vector<const Made*> batch;
+      for (size_t u : batches_[now_]) batch.push_back(&made_[u]);
+      execute(batch);
+    }
     finish_outputs();
     store_random();
     drop_unused_state();
@@ -414,34 +427,63 @@ class Planner {
   void on_state() {
     if (!options_.updatable) return;
     body_ = Tables::on_state;
-    for (now_ = 0; now_ < program_.on_state.size(); ++now_) execute(body_, program_.on_state[now_], "on state");
+    for (now_ = 0; now_ < program_.on_state.size(); ++now_) {
+      Made made;
+      made.origin = "on state";
+      made.step = &program_.on_state[now_];
+      Unit unit;
+      unit.steps = {now_};
+      make(made, unit, program_.on_state);
+      execute({&made});
+    }
     body_ = Tables::main;
     segment_.reset();
   }
 
-  static std::vector<uint32_t> numbers_of(const std::vector<Unit>& units, size_t steps) {
-    std::vector<uint32_t> out(steps);
-    for (uint32_t u = 0; u < units.size(); ++u)
-      for (size_t s : units[u].steps) out[s] = u;
+  /// What a unit calls, before anything is written down.
+  struct Made {
+    const loop::Step* step = nullptr;  // of one step that is neither
+    std::optional<compile::StageKernel> stage;
+    SymInt points = 0;
+    std::optional<LibraryCalls> library;
+    std::string origin, calls;
+  };
+
+  Made make(const Unit& unit, const std::vector<loop::Step>& steps, const std::vector<uint32_t>& nodes) {
+    Made out;
+    out.origin = program_.origins.empty() ? "" : program_.origins[nodes[unit.origin]];
+    out.step = &steps[unit.steps[0]];
+    make(out, unit, steps);
     return out;
   }
-
-  void execute(const Unit& unit, const std::vector<loop::Step>& steps, const std::vector<uint32_t>& nodes) {
-    const std::string origin = program_.origins.empty() ? "" : program_.origins[nodes[unit.origin]];
-    if (unit.steps.size() == 1) return execute(body_, steps[unit.steps[0]], origin);
-    compile::RowStages stages{{}, unit.rows, unit.locals};
-    for (size_t s : unit.steps) stages.stages.push_back(&std::get<loop::Stage>(steps[s]));
-    SymInt points = 0;
-    for (const loop::Stage* s : stages.stages) points = points + points_of(*s);
-    generated(body_, compile::make_kernel(program_, stages), points, origin);
+  void make(Made& out, const Unit& unit, const std::vector<loop::Step>& steps) {
+    auto is = [&]<class... T>(std::variant<T...>*) { return (std::holds_alternative<T>(*out.step) || ...); };
+    if (auto* stage = std::get_if<loop::Stage>(out.step)) {
+      if (unit.steps.size() == 1) out.stage = compile::make_kernel(program_, *stage);
+      else {
+        compile::RowStages stages{{}, unit.rows, unit.locals};
+        for (size_t s : unit.steps) stages.stages.push_back(&std::get<loop::Stage>(steps[s]));
+        out.stage = compile::make_kernel(program_, stages);
+      }
+      for (size_t s : unit.steps) out.points = out.points + points_of(std::get<loop::Stage>(steps[s]));
+      out.calls = kept(out.stage->kernel)->name;
+    } else if (!is(static_cast<std::variant<loop::Call, loop::Bind, loop::Check, loop::Control>*>(nullptr))) {
+      out.library = library_calls(program_, *out.step);
+      for (const LibraryCall& call : out.library->calls) out.calls += call.function + " ";
+    }
   }
-  void execute(Id body, const loop::Step& s, const std::string& origin) {
-    if (auto* stage = std::get_if<loop::Stage>(&s)) generated(body, compile::make_kernel(program_, *stage), points_of(*stage), origin);
-    else if (auto* call = std::get_if<loop::Call>(&s)) host(body, *call, origin);
-    else if (auto* bind = std::get_if<loop::Bind>(&s)) this->bind(body, *bind);
-    else if (auto* check = std::get_if<loop::Check>(&s)) this->check(body, *check);
-    else if (auto* control = std::get_if<loop::Control>(&s)) this->control(body, s, *control);
-    else anchor(body, s, origin);
+
+  void execute(const std::vector<const Made*>& batch) {
+    const Made& first = *batch[0];
+    if (first.stage) return generated(body_, batch);
+    if (first.library) return anchors(body_, batch);
+    if (auto* call = std::get_if<loop::Call>(first.step)) host(body_, *call, first.origin);
+    else if (auto* bind = std::get_if<loop::Bind>(first.step)) this->bind(body_, *bind);
+    else if (auto* check = std::get_if<loop::Check>(first.step)) this->check(body_, *check);
+    else if (auto* control = std::get_if<loop::Control>(first.step)) this->control(body_, *first.step, *control);
+  }
+  static std::string name_of(const std::vector<const Made*>& batch) {
+    return batch.size() == 1 ? batch[0]->origin : text(batch[0]->origin, " and ", batch.size() - 1, " like it");
   }
 
   void conditions(Id body, SymInt holds, std::string_view message) {
@@ -456,31 +498,35 @@ class Planner {
       for (SymInt size : *sizes) points = points * size;
     return points;
   }
-  void generated(Id body, const compile::StageKernel& made, SymInt points, const std::string& origin) {
-    for (SymInt c : made.conditions) conditions(body, c, text(origin, ": sizes that do not belong together"));
-    package::Instance instance;
-    if (options_.interpreted) instance.params.emplace_back(reinterpret_cast<int64_t>(kept(made.kernel)));
-    for (size_t k = 0; k < made.buffers.size(); ++k)
-      instance.args.push_back(is_written(made.kernel, k) ? package::written(buffer(made.buffers[k]))
-                                                         : buffer(made.buffers[k]));
-    for (const loop::Param& p : made.params) instance.params.push_back(symbols_.param(p));
-    instance.extent = expr(made.extent);
-    SymInt each = sym::max(sym::floor_div(points, sym::max(made.extent, 1)), 1);
-    SymInt grain = made.serial ? sym::max(made.extent, 1) : sym::max(sym::floor_div(points_per_chunk, each), 1);
-    instance.grain = expr(grain);
+  void generated(Id body, const std::vector<const Made*>& batch) {
     package::KernelSpec spec;
-    spec.function = t().function(options_.interpreted ? interpret_function : kept(made.kernel)->name);
-    if (uint64_t bytes = made.kernel.scratch_bytes()) spec.scratch = Expr(static_cast<int64_t>(bytes));
-    spec.instances.push_back(std::move(instance));
-    Expr traffic = 0;
-    for (BufferId b : made.buffers) traffic = traffic + bytes_of(b);
-    describe(kept(made.kernel)->name, made.buffers, stage_writes(made), origin);
-    t().kernel(body, spec, {.name = origin, .bytes = traffic});
-  }
-  static std::vector<bool> stage_writes(const compile::StageKernel& made) {
-    std::vector<bool> out;
-    for (size_t k = 0; k < made.buffers.size(); ++k) out.push_back(is_written(made.kernel, k));
-    return out;
+    SymInt traffic = 0;
+    std::vector<BufferId> buffers;
+    std::vector<bool> writes;
+    const compile::Kernel* kernel = kept(batch[0]->stage->kernel);
+    for (const Made* m : batch) {
+      const compile::StageKernel& made = *m->stage;
+      for (SymInt c : made.conditions) conditions(body, c, text(m->origin, ": sizes that do not belong together"));
+      package::Instance instance;
+      if (options_.interpreted) instance.params.emplace_back(reinterpret_cast<int64_t>(kernel));
+      for (size_t k = 0; k < made.buffers.size(); ++k) {
+        bool written = is_written(made.kernel, k);
+        instance.args.push_back(written ? package::written(buffer(made.buffers[k])) : buffer(made.buffers[k]));
+        writes.push_back(written);
+      }
+      for (const loop::Param& p : made.params) instance.params.push_back(symbols_.param(p));
+      instance.extent = expr(made.extent);
+      SymInt each = sym::max(sym::floor_div(m->points, sym::max(made.extent, 1)), 1);
+      SymInt grain = made.serial ? sym::max(made.extent, 1) : sym::max(sym::floor_div(points_per_chunk, each), 1);
+      instance.grain = expr(grain);
+      spec.instances.push_back(std::move(instance));
+      for (BufferId b : made.buffers) traffic = traffic + bytes_of(b);
+      buffers.insert(buffers.end(), made.buffers.begin(), made.buffers.end());
+    }
+    spec.function = t().function(options_.interpreted ? interpret_function : kernel->name);
+    if (uint64_t bytes = kernel->scratch_bytes()) spec.scratch = Expr(static_cast<int64_t>(bytes));
+    describe(kernel->name, buffers, writes, name_of(batch));
+    t().kernel(body, spec, {.name = name_of(batch), .bytes = expr(traffic)});
   }
   void describe(std::string_view function, const std::vector<BufferId>& buffers, const std::vector<bool>& writes,
                 const std::string& origin) {
@@ -496,9 +542,9 @@ class Planner {
       if (!m.scratch && m.number == number && m.written) return true;
     return false;
   }
-  Expr bytes_of(BufferId b) const {
+  SymInt bytes_of(BufferId b) const {
     const loop::Buffer& buffer = program_.buffers[b];
-    return expr(count(buffer.sizes)) * static_cast<int64_t>(item_size(buffer.dtype));
+    return count(buffer.sizes) * SymInt(static_cast<int64_t>(item_size(buffer.dtype)));
   }
 
   /// The kernel, or an equal one made before.
@@ -512,47 +558,55 @@ class Planner {
     return out_.kernels[found->second].get();
   }
 
-  void anchor(Id body, const loop::Step& s, const std::string& origin) {
-    LibraryCalls made = library_calls(program_, s);
-    for (const Condition& c : made.conditions) conditions(body, c.holds, c.message);
-    std::vector<Id> temporaries;
-    for (SymInt bytes : made.temporaries) {
-      package::BufferSpec spec{.name = "temporary", .dtype = TENON_U8, .sizes = {expr(bytes)}};
-      spec.first = spec.last = now_;
-      temporaries.push_back(t().arena(spec, segment()));
-    }
-    for (const LibraryCall& call : made.calls) {
-      package::Instance instance;
-      Expr traffic = 0;
-      for (const LibraryArg& arg : call.args) {
-        Id id = arg.buffer == no_buffer ? temporaries.at(arg.temporary) : buffer(arg.buffer);
-        instance.args.push_back(arg.written ? package::written(id) : id);
-        if (arg.buffer != no_buffer) traffic = traffic + bytes_of(arg.buffer);
+  void anchors(Id body, const std::vector<const Made*>& batch) {
+    std::vector<std::vector<Id>> temporaries;
+    for (const Made* m : batch) {
+      for (const Condition& c : m->library->conditions) conditions(body, c.holds, c.message);
+      temporaries.emplace_back();
+      for (SymInt bytes : m->library->temporaries) {
+        package::BufferSpec spec{.name = "temporary", .dtype = TENON_U8, .sizes = {expr(bytes)}};
+        spec.first = spec.last = now_;
+        temporaries.back().push_back(t().arena(spec, segment()));
       }
-      for (const loop::Param& p : call.params) instance.params.push_back(symbols_.param(p));
-      instance.extent = expr(call.extent);
-      instance.grain = expr(call.grain);
+    }
+    const size_t calls = batch[0]->library->calls.size();
+    for (size_t k = 0; k < calls; ++k) {
       package::KernelSpec spec;
-      spec.function = library(call.function);
-      if (call.scratch != SymInt(0)) spec.scratch = expr(call.scratch);
-      spec.instances.push_back(std::move(instance));
-      // The last of the calls does the arithmetic; those before it lay out what it reads.
+      SymInt traffic = 0;
+      std::optional<SymInt> work;
+      SymInt scratch = 0;
       std::vector<BufferId> buffers;
       std::vector<bool> writes;
-      for (const LibraryArg& arg : call.args) {
-        buffers.push_back(arg.buffer);
-        writes.push_back(arg.written);
+      for (size_t i = 0; i < batch.size(); ++i) {
+        const LibraryCall& call = batch[i]->library->calls[k];
+        package::Instance instance;
+        for (const LibraryArg& arg : call.args) {
+          Id id = arg.buffer == no_buffer ? temporaries[i].at(arg.temporary) : buffer(arg.buffer);
+          instance.args.push_back(arg.written ? package::written(id) : id);
+          if (arg.buffer != no_buffer) traffic = traffic + bytes_of(arg.buffer);
+          buffers.push_back(arg.buffer);
+          writes.push_back(arg.written);
+        }
+        for (const loop::Param& p : call.params) instance.params.push_back(symbols_.param(p));
+        instance.extent = expr(call.extent);
+        instance.grain = expr(call.grain);
+        scratch = sym::max(scratch, call.scratch);
+        spec.instances.push_back(std::move(instance));
+        // The last of the calls does the arithmetic; those before it lay out what it reads.
+        if (auto own = flops(*batch[i]->step); own && k + 1 == calls) work = work ? *work + *own : *own;
       }
-      describe(call.function, buffers, writes, origin);
-      bool main = &call == &made.calls.back();
-      t().kernel(body, spec, {.name = origin, .flops = main ? flops(s) : std::nullopt, .bytes = traffic});
+      const std::string& function = batch[0]->library->calls[k].function;
+      spec.function = library(function);
+      if (scratch != SymInt(0)) spec.scratch = expr(scratch);
+      describe(function, buffers, writes, name_of(batch));
+      t().kernel(body, spec, {.name = name_of(batch), .flops = work ? std::optional(expr(*work)) : std::nullopt, .bytes = expr(traffic)});
     }
   }
-  std::optional<Expr> flops(const loop::Step& s) const {
-    if (auto* g = std::get_if<loop::Gemm>(&s)) return expr(count(g->out.sizes) * g->a.sizes[2] * SymInt(2));
+  std::optional<SymInt> flops(const loop::Step& s) const {
+    if (auto* g = std::get_if<loop::Gemm>(&s)) return count(g->out.sizes) * g->a.sizes[2] * SymInt(2);
     if (auto* c = std::get_if<loop::Convolution>(&s)) {
       const Sizes& through = (c->transposed ? c->x : c->y).sizes;
-      return expr(sym::floor_div(count(through) * count(c->w.sizes) * SymInt(2), sym::max(c->w.sizes[0], 1)));
+      return sym::floor_div(count(through) * count(c->w.sizes) * SymInt(2), sym::max(c->w.sizes[0], 1));
     }
     return std::nullopt;
   }
@@ -566,7 +620,7 @@ class Planner {
     HostCall made = host_call(program_, call);
     package::CallSpec spec;
     spec.function = made.given ? t().function(made.function, true) : library(made.function);
-    Expr traffic = 0;
+    SymInt traffic = 0;
     for (loop::BufferRef b : made.inputs) {
       spec.inputs.push_back(b ? buffer(b.id) : package::none);
       if (b) traffic = traffic + bytes_of(b.id);
@@ -585,7 +639,7 @@ class Planner {
       spec.extent = expr(*made.extent);
       spec.grain = expr(made.grain);
     }
-    t().call(body, spec, {.name = origin, .bytes = traffic});
+    t().call(body, spec, {.name = origin, .bytes = expr(traffic)});
   }
 
   void bind(Id body, const loop::Bind& bind) {
@@ -654,7 +708,10 @@ class Planner {
     Id outer = std::exchange(body_, t().body());
     auto segment = std::exchange(segment_, std::nullopt);
     auto before = std::exchange(bound_here_, {});
-    for (const Unit& unit : make_units(program_, from.steps)) execute(unit, from.steps, from.nodes);
+    for (const Unit& unit : make_units(program_, from.steps)) {
+      Made made = make(unit, from.steps, from.nodes);
+      execute({&made});
+    }
     segment_ = segment;
     unbound_.insert(bound_here_.begin(), bound_here_.end());  // what a body binds is known within it alone
     bound_here_ = std::move(before);
@@ -686,6 +743,8 @@ class Planner {
   Symbols symbols_;
   std::vector<Id> ids_;  // of each buffer of the program; none: not used yet
   std::vector<Unit> units_;  // of the program's steps
+  std::vector<Made> made_;   // of each unit
+  std::vector<std::vector<size_t>> batches_;
   std::vector<Life> lives_;
   std::vector<Source> sources_;
   std::vector<size_t> states_;

@@ -68,8 +68,14 @@ class Units {
     }
     find_locals(out);
     for (Unit& u : out)
-      for (size_t s : u.steps)
+      for (size_t s : u.steps) {
         if (fails_[s]) u.origin = s;
+        u.fails = u.fails || fails_[s];
+        u.updates = u.updates || updates(s);
+        u.may_be_passed = may_be_passed(s);
+        u.reads.insert(uses_[s].reads.begin(), uses_[s].reads.end());
+        u.writes.insert(uses_[s].writes.begin(), uses_[s].writes.end());
+      }
     return out;
   }
 
@@ -96,7 +102,9 @@ class Units {
   }
 
   Unit unit_from(size_t first) {
-    Unit unit{{first}, first, 0, {}};
+    Unit unit;
+    unit.steps = {first};
+    unit.origin = first;
     if (!stage(first)) return unit;
     Uses own = uses_[first], passed;
     bool fails = fails_[first];
@@ -229,6 +237,56 @@ class Units {
 
 std::vector<Unit> make_units(const loop::Program& program, const std::vector<loop::Step>& steps) {
   return Units(program, steps).run();
+}
+
+namespace {
+
+constexpr size_t batch_ahead = 48;                // units
+constexpr int64_t most_moved_bytes = 8 << 20;     // of results that are made earlier than they would be
+constexpr size_t most_instances = 256;
+
+/// Memory of the session that a unit fills.
+int64_t bytes_made(const loop::Program& program, const Unit& unit) {
+  int64_t bytes = 0;
+  for (BufferId b : unit.writes) {
+    const loop::Buffer& buffer = program.buffers[b];
+    if (buffer.role != Role::arena) continue;
+    double elements = 1;
+    for (SymInt e : buffer.sizes) elements *= estimate(e);
+    bytes += static_cast<int64_t>(elements * static_cast<double>(item_size(buffer.dtype)));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<std::vector<size_t>> make_batches(const loop::Program& program, const std::vector<Unit>& units,
+                                              const std::vector<std::string>& calls) {
+  std::vector<bool> taken(units.size());
+  std::vector<std::vector<size_t>> out;
+  for (size_t first = 0; first < units.size(); ++first) {
+    if (taken[first]) continue;
+    out.push_back({first});
+    if (calls[first].empty() || units[first].fails) continue;
+    Uses others{units[first].reads, units[first].writes};  // of the batch, and of what is passed
+    bool fails = false;
+    int64_t moved = 0;
+    for (size_t j = first + 1; j < units.size() && j <= first + batch_ahead; ++j) {
+      if (taken[j]) continue;
+      const Unit& u = units[j];
+      if (!u.may_be_passed) break;
+      bool apart = !meet(u.reads, others.writes) && !meet(u.writes, others.writes) && !meet(u.writes, others.reads);
+      bool joins = apart && calls[j] == calls[first] && !u.fails && !(u.updates && fails) &&
+                   out.back().size() < most_instances && moved + bytes_made(program, u) <= most_moved_bytes;
+      if (joins) {
+        out.back().push_back(j);
+        taken[j] = true;
+        moved += bytes_made(program, u);
+      } else fails = fails || u.fails;
+      others.add({u.reads, u.writes});
+    }
+  }
+  return out;
 }
 
 }  // namespace tenon::plan
