@@ -23,6 +23,8 @@ struct AttentionParams {
 /// attention_T: buffers q, k, v, packed, out, logsumexp, and mask if there is one. Iterations: attention_block queries
 /// of a head. A query that sees no key gets zeros, and 0 for its logsumexp.
 /// Up to attention_in_place queries nothing is packed: `packed` is not touched.
+/// attention_heads_T: the same by whole heads, the same buffers; `packed` is not touched, each key head is packed into
+/// scratch memory by whoever needs it. Iterations: key heads.
 constexpr int64_t attention_block = 48, attention_in_place = 4, attention_panel = 16;
 constexpr int64_t attention_gradient_block = 96;
 constexpr int64_t attention_fixed_scratch = 48 * 192 + 8 * 16 * 768;  // elements
@@ -42,6 +44,8 @@ struct AttentionSizes {
   Int packed() const { return batch * key_heads * packed_head(); }
   Int pack_iterations() const { return batch * key_heads * (panels(keys) + panels(value_width)); }
   Int iterations() const { return batch * heads * blocks(queries); }
+  Int head_iterations() const { return batch * key_heads; }
+  Int head_scratch() const { return packed_head() + scratch(); }
   Int scratch() const {
     return Int(attention_block) * (padded(keys) + padded(value_width)) + Int(attention_fixed_scratch);
   }

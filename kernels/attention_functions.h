@@ -168,53 +168,78 @@ void forward_sums(const AttentionParams& p, const tenon_args& args, const Querie
   }
 }
 
+/// One block of queries against keys and values packed at `packed`, or read where they lie if that is null.
+template <class T>
+void attend(const AttentionParams& p, const tenon_args& args, const Queries& q, const T* packed, T* memory) {
+  const AttentionSizes<int64_t> sizes = sizes_of(p);
+  const int64_t pitch = sizes.padded(q.keys), sums_pitch = sizes.padded(p.value_width);
+  T* const scores = memory;
+  T* const sums = scores + attention_block * sizes.padded(p.keys);
+  T* const scratch = sums + attention_block * sums_pitch;
+  const void* masks = p.mask_kind == mask_none ? nullptr : args.buffers[6];
+  forward_products(p, args, q, packed, scores, pitch, scratch);
+  T factor[attention_block], greatest_of_row[attention_block];
+  double total[attention_block];
+  T* logsumexp = buffer<T>(args, 5) + p.logsumexp + q.b * p.logsumexp_strides[0] + q.h * p.logsumexp_strides[1];
+  for (int64_t i = 0; i < q.count; ++i) {
+    T* row = scores + i * pitch;
+    T greatest;
+    int64_t seen = finish_scores(p, masks, q, i, row, greatest);
+    factor[i] = greatest_of_row[i] = 0;
+    total[i] = 1;
+    if (greatest == -static_cast<T>(__builtin_inff()) && !has_nan(row, seen)) {
+      seen = 0;
+    } else {
+      exp_row(seen, row, greatest);
+      const T sum = sum_row(seen, row);
+      factor[i] = 1 / sum;
+      greatest_of_row[i] = greatest;
+      total[i] = sum;
+    }
+    for (int64_t j = seen; j < q.keys; ++j) row[j] = 0;
+  }
+  for (int64_t i = 0; i < q.count; ++i) total[i] = log(total[i]);
+  for (int64_t i = 0; i < q.count; ++i)
+    logsumexp[(q.first + i) * p.logsumexp_strides[2]] = greatest_of_row[i] + static_cast<T>(total[i]);
+  forward_sums(p, args, q, packed == nullptr ? nullptr : packed + sizes.padded(p.keys) * p.width, scores, pitch, sums,
+               sums_pitch, scratch);
+  const Matrix<T> out = head(buffer<T>(args, 4) + p.out, p.out_strides, q.b, q.h, q.first);
+  for (int64_t i = 0; i < q.count; ++i)
+    for (int64_t j = 0; j < p.value_width; ++j)
+      // Zero, whatever the values are, for a query that sees nothing.
+      out.data[i * out.row + j * out.column] = factor[i] == 0 ? T(0) : sums[i * sums_pitch + j] * factor[i];
+}
+
 template <class T>
 int attention(const tenon_args& args, int64_t lo, int64_t hi) {
   const auto& p = params<AttentionParams>(args);
   const AttentionSizes<int64_t> sizes = sizes_of(p);
-  const int64_t blocks = sizes.blocks(p.queries), sums_pitch = sizes.padded(p.value_width);
-  T* const scores = static_cast<T*>(args.scratch);
-  T* const sums = scores + attention_block * sizes.padded(p.keys);
-  T* const scratch = sums + attention_block * sums_pitch;
-  const void* masks = p.mask_kind == mask_none ? nullptr : args.buffers[6];
+  const int64_t blocks = sizes.blocks(p.queries);
   for (int64_t task = lo; task < hi; ++task) {
     const int64_t h = task / blocks % p.heads, b = task / blocks / p.heads;
     const Queries q = queries_of(p, b, h, task % blocks * attention_block, attention_block);
-    const int64_t pitch = sizes.padded(q.keys);
     const T* packed = p.queries <= attention_in_place
                           ? nullptr
                           : buffer<const T>(args, 3) + (b * p.key_heads + q.key_head) * sizes.packed_head();
-    forward_products(p, args, q, packed, scores, pitch, scratch);
-    T factor[attention_block], greatest_of_row[attention_block];
-    double total[attention_block];
-    T* logsumexp = buffer<T>(args, 5) + p.logsumexp + b * p.logsumexp_strides[0] + h * p.logsumexp_strides[1];
-    for (int64_t i = 0; i < q.count; ++i) {
-      T* row = scores + i * pitch;
-      T greatest;
-      int64_t seen = finish_scores(p, masks, q, i, row, greatest);
-      factor[i] = greatest_of_row[i] = 0;
-      total[i] = 1;
-      if (greatest == -static_cast<T>(__builtin_inff()) && !has_nan(row, seen)) {
-        seen = 0;
-      } else {
-        exp_row(seen, row, greatest);
-        const T sum = sum_row(seen, row);
-        factor[i] = 1 / sum;
-        greatest_of_row[i] = greatest;
-        total[i] = sum;
-      }
-      for (int64_t j = seen; j < q.keys; ++j) row[j] = 0;
-    }
-    for (int64_t i = 0; i < q.count; ++i) total[i] = log(total[i]);
-    for (int64_t i = 0; i < q.count; ++i)
-      logsumexp[(q.first + i) * p.logsumexp_strides[2]] = greatest_of_row[i] + static_cast<T>(total[i]);
-    forward_sums(p, args, q, packed == nullptr ? nullptr : packed + sizes.padded(p.keys) * p.width, scores, pitch, sums,
-                 sums_pitch, scratch);
-    const Matrix<T> out = head(buffer<T>(args, 4) + p.out, p.out_strides, b, h, q.first);
-    for (int64_t i = 0; i < q.count; ++i)
-      for (int64_t j = 0; j < p.value_width; ++j)
-        // Zero, whatever the values are, for a query that sees nothing.
-        out.data[i * out.row + j * out.column] = factor[i] == 0 ? T(0) : sums[i * sums_pitch + j] * factor[i];
+    attend(p, args, q, packed, static_cast<T*>(args.scratch));
+  }
+  return TENON_KERNEL_OK;
+}
+
+template <class T>
+int attention_heads(const tenon_args& args, int64_t lo, int64_t hi) {
+  const auto& p = params<AttentionParams>(args);
+  const AttentionSizes<int64_t> sizes = sizes_of(p);
+  const int64_t group = p.heads / p.key_heads;
+  T* const packed = static_cast<T*>(args.scratch);
+  for (int64_t task = lo; task < hi; ++task) {
+    const int64_t b = task / p.key_heads, key_head = task % p.key_heads;
+    pack(p.width, p.keys, head(buffer<const T>(args, 1) + p.k, p.k_strides, b, key_head).turned(), packed);
+    pack(p.keys, p.value_width, head(buffer<const T>(args, 2) + p.v, p.v_strides, b, key_head),
+         packed + sizes.padded(p.keys) * p.width);
+    for (int64_t h = key_head * group; h < (key_head + 1) * group; ++h)
+      for (int64_t first = 0; first < p.queries; first += attention_block)
+        attend(p, args, queries_of(p, b, h, first, attention_block), packed, packed + sizes.packed_head());
   }
   return TENON_KERNEL_OK;
 }

@@ -85,6 +85,13 @@ class Common {
   DType dtype_;
 };
 
+/// Enough heads for threads to share, small enough for a packed one to stay in the second cache.
+bool whole_heads(const kernels::AttentionSizes<SymInt>& sizes) {
+  constexpr int64_t least_heads = 8, most_elements = 65536;
+  SymInt heads = sizes.head_iterations(), elements = sizes.packed_head();
+  return heads.is_int() && heads.as_int() >= least_heads && elements.is_int() && elements.as_int() <= most_elements;
+}
+
 }  // namespace
 
 LibraryCalls calls_of(const loop::Program& program, const loop::Attention& a) {
@@ -98,8 +105,9 @@ LibraryCalls calls_of(const loop::Program& program, const loop::Attention& a) {
   kernels::AttentionSizes<SymInt> sizes = common.sizes();
   // Where few queries are known to come, nothing will be packed.
   bool in_place = sizes.queries.is_int() && sizes.queries.as_int() <= kernels::attention_in_place;
-  out.temporaries = {in_place ? SymInt(0) : sizes.packed() * common.item_bytes()};
-  if (!in_place) {
+  bool by_heads = !in_place && whole_heads(sizes);
+  out.temporaries = {in_place || by_heads ? SymInt(0) : sizes.packed() * common.item_bytes()};
+  if (!in_place && !by_heads) {
     LibraryCall pack;
     pack.function = text("attention_pack", suffix);
     pack.args = {read(a.k), read(a.v), temporary(0, true)};
@@ -109,15 +117,15 @@ LibraryCalls calls_of(const loop::Program& program, const loop::Attention& a) {
     out.calls.push_back(std::move(pack));
   }
   LibraryCall run;
-  run.function = text("attention", suffix);
+  run.function = text(by_heads ? "attention_heads" : "attention", suffix);
   run.args = {read(a.q), read(a.k), read(a.v), temporary(0, false), written(a.out), written(a.logsumexp)};
   if (a.has_mask) run.args.push_back(read(a.mask));
   run.params = std::move(params);
-  run.extent = sizes.iterations();
-  SymInt work =
-      sym::min(sizes.queries, SymInt(kernels::attention_block)) * sizes.keys * (sizes.width + sizes.value_width);
+  run.extent = by_heads ? sizes.head_iterations() : sizes.iterations();
+  SymInt queries = by_heads ? sizes.queries : sym::min(sizes.queries, SymInt(kernels::attention_block));
+  SymInt work = queries * sizes.keys * (sizes.width + sizes.value_width);
   run.grain = sym::floor_div(1 << 17, work + SymInt(1)) + SymInt(1);
-  run.scratch = sizes.scratch() * common.item_bytes();
+  run.scratch = (by_heads ? sizes.head_scratch() : sizes.scratch()) * common.item_bytes();
   out.calls.push_back(std::move(run));
   return out;
 }
