@@ -7,7 +7,7 @@
 #   make quick    the C++ tests alone
 #   make record   recordings of real PyTorch made anew (they are committed)
 #   make fuzz     fuzzes every target for MINUTES (default 1) minutes
-#   make bench    build time, opening, eager calls and a resnet18, with PyTorch beside us
+#   make bench    build time, opening, eager calls; models and training steps beside the other engines (docs/performance.md)
 #   make format   formats the C++ sources; format-check only looks
 .PHONY: all install demo test test-long quick record fuzz bench format format-check clean configure
 .DEFAULT_GOAL := all
@@ -46,7 +46,7 @@ fuzz:
 	@scripts/fuzz $$(( $(or $(MINUTES),1) * 60 ))
 
 bench: configure
-	@scripts/setup python
+	@scripts/setup bench
 	@bench/run
 
 format:
