@@ -68,7 +68,7 @@ struct Store {
 
 /// For every index of `domain`: reduce over `reduce`, then store. Loop indices 0.. are the domain's, then the
 /// reduction's. The order of a reduction follows from its extents alone: up to 32 terms one after another; beyond,
-/// chunks of 1024 terms in row-major order, 16 interleaved partial results in each, merged pairwise. So results depend
+/// chunks of 1024 terms in row-major order, 32 interleaved partial results in each, merged pairwise. So results depend
 /// neither on threads nor on the run.
 struct Stage {
   Sizes domain, reduce;
