@@ -28,8 +28,9 @@ struct ConvolutionStageParams {
 
 /// convolution_pack_T: buffers `from` and `to`. Weights into panels of 16 channels of the result, by phases:
 /// [phase][group][panel][tap][inner][16]. Iterations: groups * panels.
-/// convolution_depthwise_pack_T: [panel][tap][16] over the groups; taps in order, whatever the direction. columns and
-/// inner are 1. Iterations: panels of groups.
+/// convolution_depthwise_pack_T: [panel][tap][16] over the groups; taps in order, whatever the direction. Where groups
+/// are no multiple of 16, the last panel holds the last 16 of them. columns and inner are 1. Iterations: panels of
+/// groups.
 struct ConvolutionPackParams {
   ConvolutionTaps taps;
   int64_t groups, columns, inner;  // columns: channels of the result in a group

@@ -1,5 +1,6 @@
 #include "kernels/convolution_functions.h"
 #include "kernels/depthwise_functions.h"
+#include "kernels/winograd_functions.h"
 
 using namespace tenon::kernels;
 
@@ -11,3 +12,5 @@ TENON_KERNEL(convolution_weight_f32) { return convolution_weight<float>(*args, l
 TENON_KERNEL(convolution_depthwise_pack_f32) { return convolution_depthwise_pack<float>(*args, lo, hi); }
 TENON_KERNEL(convolution_depthwise_f32) { return convolution_depthwise<float>(*args, lo, hi); }
 TENON_KERNEL(convolution_depthwise_weight_f32) { return convolution_depthwise_weight<float>(*args, lo, hi); }
+TENON_KERNEL(convolution_winograd_pack_f32) { return convolution_winograd_pack<float>(*args, lo, hi); }
+TENON_KERNEL(convolution_winograd_f32) { return convolution_winograd<float>(*args, lo, hi); }

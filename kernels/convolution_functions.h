@@ -62,7 +62,9 @@ int convolution_stage(const tenon_args& args, int64_t lo, int64_t hi) {
                     (first + p.lo[2]) * p.from_stride[2];
     for (int64_t j = 0; j < first * p.channels; ++j) to[j] = 0;
     T* inside = to + first * p.channels;
-    if (p.from_channel == 1) {
+    if (p.from_channel == 1 && p.from_stride[2] == p.channels) {
+      for (int64_t j = 0; j < (last - first) * p.channels; ++j) inside[j] = from[j];
+    } else if (p.from_channel == 1) {
       for (int64_t x = first; x < last; ++x, from += p.from_stride[2], inside += p.channels)
         for (int64_t c = 0; c < p.channels; ++c) inside[c] = from[c];
     } else if (p.from_stride[2] == 1) {

@@ -7,17 +7,26 @@
 
 namespace tenon::kernels {
 
+/// The channels of a panel. The last one overlaps the one before where channels are no multiple of its width.
+struct PanelChannels {
+  int64_t first, count;
+  PanelChannels(int64_t groups, int64_t panel)
+      : first(greatest(int64_t{0}, least(panel * panel_width, groups - panel_width))),
+        count(least(groups, int64_t{panel_width})) {}
+};
+
 template <class T>
 int convolution_depthwise_pack(const tenon_args& args, int64_t lo, int64_t hi) {
   const auto& p = params<ConvolutionPackParams>(args);
   const int64_t(&k)[3] = p.taps.kernel;
   T* to = buffer<T>(args, 1) + p.to + lo * k[0] * k[1] * k[2] * panel_width;
   for (int64_t panel = lo; panel < hi; ++panel) {
-    const int64_t channel = panel * panel_width, channels = least(p.groups - channel, int64_t{panel_width});
+    const PanelChannels channels(p.groups, panel);
     for (int64_t z = 0; z < k[0]; ++z)
       for (int64_t y = 0; y < k[1]; ++y, to += k[2] * panel_width)
-        pack_panel(buffer<T>(args, 0) + p.from + channel * p.from_group + z * p.from_stride[0] + y * p.from_stride[1],
-                   p.from_stride[2], p.from_group, channels, k[2], to);
+        pack_panel(
+            buffer<T>(args, 0) + p.from + channels.first * p.from_group + z * p.from_stride[0] + y * p.from_stride[1],
+            p.from_stride[2], p.from_group, channels.count, k[2], to);
   }
   return TENON_KERNEL_OK;
 }
@@ -70,6 +79,100 @@ TENON_INLINE void finish_element(const DepthwiseRow<T>& row, int64_t x, int64_t 
   row.out[place * row.out_stride + c * row.out_channel] = row.relu ? relu(sum) : sum;
 }
 
+/// Sums of results [x, x + points), [points][lanes<T>], one by one.
+template <class T>
+__attribute__((noinline)) void finish_elements(const DepthwiseRow<T>& row, int64_t x, int64_t points, int64_t channel,
+                                               const T* sums) {
+  for (int64_t c = 0; c < lanes<T>; ++c)
+    for (int64_t i = 0; i < points; ++i) finish_element(row, x + i, channel + c, sums[i * lanes<T> + c]);
+}
+
+/// Sums of results [x, x + points), lanes v * lanes<T> and on of a panel, to where they belong.
+template <class T, int points>
+TENON_INLINE void finish_points(const DepthwiseRow<T>& row, int64_t x, int v, Vector<T> (&sum)[points]) {
+  if (!row.side_by_side()) {
+    T kept[points * lanes<T>];
+#pragma GCC unroll 8
+    for (int i = 0; i < points; ++i) store(kept + i * lanes<T>, sum[i]);
+    return finish_elements(row, x, points, v * lanes<T>, kept);
+  }
+  const int64_t place = row.axis[2].place(x);
+  if (row.bias != nullptr) {
+    const Vector<T> bias = load<T>(row.bias + v * lanes<T>);
+#pragma GCC unroll 8
+    for (int i = 0; i < points; ++i) sum[i] = sum[i] + bias;
+  }
+  if (row.residual != nullptr) {
+    const T* from = row.residual + place * row.residual_stride + v * lanes<T>;
+    const int64_t next = row.axis[2].out_step * row.residual_stride;
+#pragma GCC unroll 8
+    for (int i = 0; i < points; ++i, from += next) sum[i] = sum[i] + load<T>(from);
+  }
+  if (row.relu) {
+#pragma GCC unroll 8
+    for (int i = 0; i < points; ++i) sum[i] = relu(sum[i]);
+  }
+  T* to = row.out + place * row.out_stride + v * lanes<T>;
+  const int64_t next = row.axis[2].out_step * row.out_stride;
+#pragma GCC unroll 8
+  for (int i = 0; i < points; ++i) store(to + i * next, sum[i]);
+}
+
+/// The places of the source, counted from the first that results [x, x + points) read, that are there.
+struct InputRange {
+  int64_t first, last;
+};
+
+/// Results [x, x + points) where the row has `taps` taps side by side, `step` places from one result to the next: each
+/// input is loaded once for a row of taps. At an edge, inputs outside of `inside` are left out.
+template <class T, int points, int taps, int step, bool edge>
+void depthwise_run(const DepthwiseRow<T>& row, const T* source, const T* weights, int64_t x, InputRange inside) {
+  constexpr int per_panel = panel_width / lanes<T>, inputs = (points - 1) * step + taps;
+  const Axis* a = row.axis;
+  const int64_t place = row.source_stride[2], kernel_step = a[2].kernel_step * panel_width;
+  const int64_t row_step = a[1].tap_step * row.source_stride[1];
+  const int64_t kernel_row = a[1].kernel_step * row.kernel[2] * panel_width;
+  for (int v = 0; v < per_panel; ++v) {
+    Vector<T> sum[points];
+#pragma GCC unroll 8
+    for (int i = 0; i < points; ++i) sum[i] = Vector<T>{};
+    for (int64_t z = row.range[0].first; z < row.range[0].last; ++z) {
+      int64_t y = row.range[1].first;
+      const T* line = source + x * step * place + row.place(z, y) + v * lanes<T>;
+      const T* line_weights = weights + row.tap(z, y) * panel_width + v * lanes<T>;
+      for (; y < row.range[1].last; ++y, line += row_step, line_weights += kernel_row) {
+        Vector<T> weight[taps];
+#pragma GCC unroll 8
+        for (int k = 0; k < taps; ++k) {
+          weight[k] = load<T>(line_weights + k * kernel_step);
+          keep(weight[k]);
+        }
+        const T* at = line;
+#pragma GCC unroll 32
+        for (int i = 0; i < inputs; ++i, at += place) {
+          asm("" : "+r"(at));  // one running pointer, not one for each input
+          if (edge && (i < inside.first || i >= inside.last)) continue;
+          Vector<T> input = load<T>(at);
+          keep(input);
+#pragma GCC unroll 8
+          for (int o = 0; o < points; ++o)
+            if (i - o * step >= 0 && i - o * step < taps) sum[o] = fma(input, weight[i - o * step], sum[o]);
+        }
+      }
+    }
+    finish_points<T, points>(row, x, v, sum);
+  }
+}
+
+template <class T, int points, bool edge>
+TENON_INLINE void depthwise_run_of(int64_t taps, int64_t step, const DepthwiseRow<T>& row, const T* source,
+                                   const T* weights, int64_t x, InputRange inside) {
+  if (taps == 3 && step == 1) depthwise_run<T, points, 3, 1, edge>(row, source, weights, x, inside);
+  else if (taps == 3) depthwise_run<T, points, 3, 2, edge>(row, source, weights, x, inside);
+  else if (step == 1) depthwise_run<T, points, 5, 1, edge>(row, source, weights, x, inside);
+  else depthwise_run<T, points, 5, 2, edge>(row, source, weights, x, inside);
+}
+
 /// Results [x, x + points) of the row, all channels of a panel.
 template <class T, int points>
 void depthwise_points(const DepthwiseRow<T>& row, const T* source, const T* weights, int64_t x, TapRange range) {
@@ -103,43 +206,16 @@ void depthwise_points(const DepthwiseRow<T>& row, const T* source, const T* weig
         }
       }
     }
-    if (row.side_by_side()) {
-      const int64_t place = a[2].place(x);
-      if (row.bias != nullptr) {
-        const Vector<T> bias = load<T>(row.bias + v * lanes<T>);
-#pragma GCC unroll 8
-        for (int i = 0; i < points; ++i) sum[i] = sum[i] + bias;
-      }
-      if (row.residual != nullptr) {
-        const T* from = row.residual + place * row.residual_stride + v * lanes<T>;
-        const int64_t next = a[2].out_step * row.residual_stride;
-#pragma GCC unroll 8
-        for (int i = 0; i < points; ++i, from += next) sum[i] = sum[i] + load<T>(from);
-      }
-      if (row.relu) {
-#pragma GCC unroll 8
-        for (int i = 0; i < points; ++i) sum[i] = relu(sum[i]);
-      }
-      T* to = row.out + place * row.out_stride + v * lanes<T>;
-      const int64_t next = a[2].out_step * row.out_stride;
-#pragma GCC unroll 8
-      for (int i = 0; i < points; ++i, to += next) store(to, sum[i]);
-    } else {
-      T kept[points][lanes<T>];
-#pragma GCC unroll 8
-      for (int i = 0; i < points; ++i) store(kept[i], sum[i]);
-      for (int c = 0; c < lanes<T>; ++c)
-        for (int i = 0; i < points; ++i) finish_element(row, x + i, v * lanes<T> + c, kept[i][c]);
-    }
+    finish_points<T, points>(row, x, v, sum);
   }
 }
 
-/// Result x of the first `channels` of a panel, which alone may be read.
+/// Result x of channels [first, last) of a panel, which alone may be read.
 template <class T>
-void depthwise_rest(const DepthwiseRow<T>& row, const T* source, const T* weights, int64_t channels, int64_t x,
-                    TapRange range) {
+void depthwise_rest(const DepthwiseRow<T>& row, const T* source, const T* weights, int64_t first, int64_t last,
+                    int64_t x, TapRange range) {
   const Axis* a = row.axis;
-  for (int64_t c = 0; c < channels; ++c) {
+  for (int64_t c = first; c < last; ++c) {
     T sum = 0;
     for (int64_t z = row.range[0].first; z < row.range[0].last; ++z)
       for (int64_t y = row.range[1].first; y < row.range[1].last; ++y)
@@ -194,19 +270,40 @@ int convolution_depthwise(const tenon_args& args, int64_t lo, int64_t hi) {
       while (whole < whole_end && (whole_end - 1) * a.step + a.offset + (a.taps - 1) * a.tap_step >= p.hi[2])
         --whole_end;
       // Some points of all panels, then the next: what they read stays in the first cache.
+      const bool runs = (a.taps == 3 || a.taps == 5) && a.tap_step == 1 && (a.step == 1 || a.step == 2);
       for (int64_t x = 0; x < a.grid;) {
         const bool inside = x >= whole && x < whole_end;
-        const int64_t count = inside && x + 8 <= whole_end ? 8 : inside && x + 4 <= whole_end ? 4 : 1;
+        int64_t count = inside && x + 8 <= whole_end ? 8 : inside && x + 4 <= whole_end ? 4 : 1;
+        if (runs) {
+          const int64_t rest = a.grid - x;  // of 14 twice 7, of 9 not 8 and 1
+          count = rest % 8 == 0 || rest > 14 ? 8 : rest % 7 == 0 ? 7 : rest >= 4 ? 4 : 1;
+        }
         const TapRange range = inside ? TapRange{0, a.taps} : TapRange::within(a, x, p.lo[2], p.hi[2]);
+        const int64_t first_input = x * a.step + a.offset, inputs = (count - 1) * a.step + a.taps;
+        const detail::InputRange there{p.lo[2] - first_input, p.hi[2] - first_input};
+        const bool edge = there.first > 0 || there.last < inputs;
         for (int64_t panel = 0; panel < panels; ++panel) {
-          const int64_t channel = panel * panel_width, channels = least(p.groups - channel, int64_t{panel_width});
+          const PanelChannels channels(p.groups, panel);
+          const int64_t channel = channels.first;
           const T* source = from + a.offset * p.source_stride[2] + channel;
           const T* weights = buffer<T>(args, 1) + p.weights + panel * taps * panel_width;
           row.out = out + channel * p.out_channel;
           row.bias = bias == nullptr ? nullptr : bias + channel * p.bias_step;
           row.residual = add == nullptr ? nullptr : add + channel * p.residual_channel;
-          if (channels < panel_width)
-            for (int64_t i = x; i < x + count; ++i) detail::depthwise_rest(row, source, weights, channels, i, range);
+          // What overlaps has its residual already, if that is the result's own memory.
+          const int64_t done = row.residual == row.out ? panel * panel_width - channel : 0;
+          if (channels.count < panel_width || done > 0)
+            for (int64_t i = x; i < x + count; ++i)
+              detail::depthwise_rest(row, source, weights, done, channels.count, i,
+                                     TapRange::within(a, i, p.lo[2], p.hi[2]));
+          else if (runs && count == 8 && edge)
+            detail::depthwise_run_of<T, 8, true>(a.taps, a.step, row, source, weights, x, there);
+          else if (runs && count == 8)
+            detail::depthwise_run_of<T, 8, false>(a.taps, a.step, row, source, weights, x, there);
+          else if (runs && count == 7)
+            detail::depthwise_run_of<T, 7, true>(a.taps, a.step, row, source, weights, x, there);
+          else if (runs && count == 4)
+            detail::depthwise_run_of<T, 4, true>(a.taps, a.step, row, source, weights, x, there);
           else if (count == 8) detail::depthwise_points<T, 8>(row, source, weights, x, range);
           else if (count == 4) detail::depthwise_points<T, 4>(row, source, weights, x, range);
           else detail::depthwise_points<T, 1>(row, source, weights, x, range);

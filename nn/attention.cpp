@@ -15,9 +15,12 @@ MultiheadAttention::MultiheadAttention(std::int64_t embed_dim, std::int64_t num_
       width_(embed_dim),
       heads_(num_heads),
       options_(options) {
-  if (num_heads < 1 || embed_dim % num_heads != 0)
+  if (embed_dim < 1 || num_heads < 1 || embed_dim % num_heads != 0)
     throw Error(ErrorKind::call, "MultiheadAttention: the width " + std::to_string(embed_dim) +
                                      " does not divide into " + std::to_string(num_heads) + " heads");
+  if (!(options.dropout >= 0 && options.dropout <= 1))
+    throw Error(ErrorKind::call,
+                "MultiheadAttention: expected a probability as dropout, got " + std::to_string(options.dropout));
   init::xavier_uniform_(in_proj_weight);
   if (options.bias) init::zeros_(out_proj.bias);
 }
@@ -34,6 +37,7 @@ Tensor as_bias(const Tensor& mask, DType dtype) {
 
 std::pair<Tensor, Tensor> MultiheadAttention::forward(const Tensor& query, const Tensor& key, const Tensor& value,
                                                       const AttentionArguments& arguments) const {
+  Scope scope(*this);
   if (query.dim() != 3 || key.dim() != 3 || value.dim() != 3)
     throw Error(ErrorKind::call, "MultiheadAttention: expected query, key and value of three dimensions, got " +
                                      std::to_string(query.dim()) + ", " + std::to_string(key.dim()) + " and " +
@@ -45,7 +49,7 @@ std::pair<Tensor, Tensor> MultiheadAttention::forward(const Tensor& query, const
     return projected.reshape({projected.size(0), projected.size(1), heads_, width_ / heads_}).transpose(1, 2);
   };
   Tensor q = heads(query, 0), k = heads(key, 1), v = heads(value, 2), bias;
-  std::int64_t batch = q.size(0), target = q.size(2), source = k.size(2);
+  Size batch = q.size(0), target = q.size(2), source = k.size(2);
   if (arguments.is_causal) bias = as_bias(triu(ones({target, source}), 1) > 0, q.dtype());
   else if (arguments.attn_mask) {
     bias = as_bias(arguments.attn_mask, q.dtype());
@@ -89,6 +93,7 @@ TransformerEncoderLayer::TransformerEncoderLayer(std::int64_t d_model, std::int6
 
 Tensor TransformerEncoderLayer::forward(const Tensor& src, const Tensor& src_mask, const Tensor& src_key_padding_mask,
                                         bool is_causal) const {
+  Scope scope(*this);
   auto attend = [&](const Tensor& x) {
     return dropout1(self_attn(x, x, x,
                               {.key_padding_mask = src_key_padding_mask,

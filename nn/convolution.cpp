@@ -18,6 +18,9 @@ std::vector<std::int64_t> weight_sizes(std::int64_t first, std::int64_t second, 
 }
 
 void require_groups(std::int64_t in, std::int64_t out, std::int64_t groups) {
+  if (in < 1 || out < 1)
+    throw Error(ErrorKind::call, "a convolution: expected at least one channel in and one out, got " +
+                                     std::to_string(in) + " and " + std::to_string(out));
   if (groups < 1 || in % groups != 0 || out % groups != 0)
     throw Error(ErrorKind::call, "groups: expected a divisor of both " + std::to_string(in) + " and " +
                                      std::to_string(out) + " channels, got " + std::to_string(groups));
@@ -42,6 +45,7 @@ Convolution::Convolution(std::size_t dims, std::int64_t in, std::int64_t out, co
 }
 
 Tensor Convolution::forward(const Tensor& x) const {
+  Scope scope(*this);
   const ConvOptions& o = options_;
   IntList padding = o.padding;
   if (dims_ == 1) return conv1d(x, weight, bias, o.stride, padding, o.dilation, o.groups);
@@ -59,6 +63,7 @@ TransposedConvolution::TransposedConvolution(std::size_t dims, std::int64_t in, 
 }
 
 Tensor TransposedConvolution::forward(const Tensor& x) const {
+  Scope scope(*this);
   const ConvTransposeOptions& o = options_;
   if (dims_ == 1) return conv_transpose1d(x, weight, bias, o.stride, o.padding, o.output_padding, o.groups, o.dilation);
   if (dims_ == 2) return conv_transpose2d(x, weight, bias, o.stride, o.padding, o.output_padding, o.groups, o.dilation);

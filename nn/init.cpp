@@ -38,13 +38,25 @@ const Tensor& uniform_(const Tensor& t, double low, double high) {
   tenon::uniform_(t, low, high);
   return t;
 }
+namespace {
+void require_deviation(double std) {
+  if (!(std >= 0))
+    throw Error(ErrorKind::call,
+                "a normal distribution: expected a deviation of at least 0, got " + std::to_string(std));
+}
+}  // namespace
 const Tensor& normal_(const Tensor& t, double mean, double std) {
+  require_deviation(std);
   NoGradGuard off;
   t.copy_(randn_like(t) * std + mean);
   return t;
 }
 // By the inverse of the distribution function, between its values at the ends.
 const Tensor& trunc_normal_(const Tensor& t, double mean, double std, double low, double high) {
+  require_deviation(std);
+  if (!(low <= high))
+    throw Error(ErrorKind::call,
+                "trunc_normal_: expected low <= high, got " + std::to_string(low) + " and " + std::to_string(high));
   NoGradGuard off;
   auto below = [](double x) { return (1 + std::erf(x / std::sqrt(2.0))) / 2; };
   double from = 2 * below((low - mean) / std) - 1, to = 2 * below((high - mean) / std) - 1;

@@ -13,16 +13,23 @@ Linear::Linear(std::int64_t in_features, std::int64_t out_features, bool with_bi
   double bound = in_features > 0 ? 1 / std::sqrt(static_cast<double>(in_features)) : 0;
   if (with_bias) init::uniform_(bias, -bound, bound);
 }
-Tensor Linear::forward(const Tensor& x) const { return linear(x, weight, bias); }
+Tensor Linear::forward(const Tensor& x) const {
+  Scope scope(*this);
+  return linear(x, weight, bias);
+}
 
 Bilinear::Bilinear(std::int64_t in1, std::int64_t in2, std::int64_t out, bool with_bias, DType dtype)
     : weight(add_parameter("weight", empty({out, in1, in2}, dtype))),
       bias(add_parameter("bias", with_bias ? empty({out}, dtype) : Tensor())) {
+  if (in1 < 1) throw Error(ErrorKind::call, "Bilinear: expected in1 of at least 1, got " + std::to_string(in1));
   double bound = 1 / std::sqrt(static_cast<double>(in1));
   init::uniform_(weight, -bound, bound);
   if (with_bias) init::uniform_(bias, -bound, bound);
 }
-Tensor Bilinear::forward(const Tensor& x1, const Tensor& x2) const { return bilinear(x1, x2, weight, bias); }
+Tensor Bilinear::forward(const Tensor& x1, const Tensor& x2) const {
+  Scope scope(*this);
+  return bilinear(x1, x2, weight, bias);
+}
 
 Embedding::Embedding(std::int64_t count, std::int64_t size, const EmbeddingOptions& options)
     : weight(add_parameter("weight", empty({count, size}, options.dtype))), padding_(options.padding_idx.value_or(-1)) {
@@ -35,15 +42,24 @@ Embedding::Embedding(std::int64_t count, std::int64_t size, const EmbeddingOptio
   NoGradGuard off;
   (*weight)[padding_].zero_();
 }
-Tensor Embedding::forward(const Tensor& indices) const { return embedding(weight, indices, padding_); }
+Tensor Embedding::forward(const Tensor& indices) const {
+  Scope scope(*this);
+  return embedding(weight, indices, padding_);
+}
 
 Dropout::Dropout(double p) : p_(p) {
   if (!(p >= 0 && p <= 1)) throw Error(ErrorKind::call, "Dropout: expected a probability, got " + std::to_string(p));
 }
-Tensor Dropout::forward(const Tensor& x) const { return dropout(x, p_, is_training()); }
+Tensor Dropout::forward(const Tensor& x) const {
+  Scope scope(*this);
+  return dropout(x, p_, is_training());
+}
 
 PReLU::PReLU(std::int64_t num_parameters, double init, DType dtype)
     : weight(add_parameter("weight", full({num_parameters}, init, dtype))) {}
-Tensor PReLU::forward(const Tensor& x) const { return prelu(x, weight); }
+Tensor PReLU::forward(const Tensor& x) const {
+  Scope scope(*this);
+  return prelu(x, weight);
+}
 
 }  // namespace tenon::TENON_INLINEv0::nn

@@ -14,6 +14,9 @@ std::int64_t number(Reduction reduction) {
 }  // namespace
 
 CrossEntropyLoss::CrossEntropyLoss(const CrossEntropyLossOptions& options) : options_(options) {
+  if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1))
+    throw Error(ErrorKind::call, "CrossEntropyLoss: expected label_smoothing from 0 to 1, got " +
+                                     std::to_string(options.label_smoothing));
   add_buffer("weight", options.weight);
 }
 Tensor CrossEntropyLoss::operator()(const Tensor& input, const Tensor& target) const {

@@ -14,6 +14,7 @@ detail::BatchNormalization::BatchNormalization(std::int64_t least_rank, std::int
 }
 
 Tensor detail::BatchNormalization::forward(const Tensor& x) const {
+  Scope scope(*this);
   if (x.dim() < least_rank_ || x.dim() > most_rank_)
     throw Error(ErrorKind::call, "BatchNorm: expected an input of " + std::to_string(most_rank_) +
                                      " dimensions, got one of " + std::to_string(x.dim()));
@@ -27,12 +28,23 @@ Tensor detail::BatchNormalization::forward(const Tensor& x) const {
   return batch_norm(x, weight, bias, running_mean, running_var, by_batch, momentum, options_.eps, true);
 }
 
+namespace {
+void require_dimensions(const char* layer, const Extents& shape) {
+  if (shape.each.empty())
+    throw Error(ErrorKind::call, std::string(layer) + ": expected the sizes of the last dimensions, got an empty list");
+}
+}  // namespace
+
 LayerNorm::LayerNorm(const Extents& normalized_shape, const LayerNormOptions& options)
     : shape_(normalized_shape), eps_(options.eps) {
+  require_dimensions("LayerNorm", shape_);
   weight = add_parameter("weight", options.elementwise_affine ? ones(shape_, options.dtype) : Tensor());
   bias = add_parameter("bias", options.elementwise_affine && options.bias ? zeros(shape_, options.dtype) : Tensor());
 }
-Tensor LayerNorm::forward(const Tensor& x) const { return layer_norm(x, shape_, weight, bias, eps_); }
+Tensor LayerNorm::forward(const Tensor& x) const {
+  Scope scope(*this);
+  return layer_norm(x, shape_, weight, bias, eps_);
+}
 
 GroupNorm::GroupNorm(std::int64_t num_groups, std::int64_t num_channels, const GroupNormOptions& options)
     : groups_(num_groups), eps_(options.eps) {
@@ -42,12 +54,19 @@ GroupNorm::GroupNorm(std::int64_t num_groups, std::int64_t num_channels, const G
   weight = add_parameter("weight", options.affine ? ones({num_channels}, options.dtype) : Tensor());
   bias = add_parameter("bias", options.affine ? zeros({num_channels}, options.dtype) : Tensor());
 }
-Tensor GroupNorm::forward(const Tensor& x) const { return group_norm(x, groups_, weight, bias, eps_); }
+Tensor GroupNorm::forward(const Tensor& x) const {
+  Scope scope(*this);
+  return group_norm(x, groups_, weight, bias, eps_);
+}
 
 RMSNorm::RMSNorm(const Extents& normalized_shape, const RMSNormOptions& options)
     : shape_(normalized_shape), eps_(options.eps) {
+  require_dimensions("RMSNorm", shape_);
   weight = add_parameter("weight", options.elementwise_affine ? ones(shape_, options.dtype) : Tensor());
 }
-Tensor RMSNorm::forward(const Tensor& x) const { return rms_norm(x, shape_, weight, eps_); }
+Tensor RMSNorm::forward(const Tensor& x) const {
+  Scope scope(*this);
+  return rms_norm(x, shape_, weight, eps_);
+}
 
 }  // namespace tenon::TENON_INLINEv0::nn

@@ -8,9 +8,13 @@ namespace tenon::TENON_INLINE v0::nn {
 detail::Recurrent::Recurrent(std::int64_t gates, std::int64_t input_size, std::int64_t hidden_size,
                              const RecurrentOptions& options)
     : hidden_(hidden_size), options_(options) {
-  if (hidden_size < 1 || options.num_layers < 1)
-    throw Error(ErrorKind::call, "a recurrent layer has a hidden size and layers of at least 1, got " +
-                                     std::to_string(hidden_size) + " and " + std::to_string(options.num_layers));
+  if (input_size < 1 || hidden_size < 1 || options.num_layers < 1)
+    throw Error(ErrorKind::call, "a recurrent layer has an input size, a hidden size and layers of at least 1, got " +
+                                     std::to_string(input_size) + ", " + std::to_string(hidden_size) + " and " +
+                                     std::to_string(options.num_layers));
+  if (!(options.dropout >= 0 && options.dropout <= 1))
+    throw Error(ErrorKind::call,
+                "a recurrent layer: expected a probability as dropout, got " + std::to_string(options.dropout));
   std::int64_t directions = options.bidirectional ? 2 : 1;
   double bound = 1 / std::sqrt(static_cast<double>(hidden_size));
   for (std::int64_t layer = 0; layer < options.num_layers; ++layer)
@@ -40,7 +44,10 @@ Tensor detail::Recurrent::zero_state(const Tensor& input) const {
 }
 
 LSTM::Result LSTM::forward(const Tensor& input, const State& state) const {
-  Tensor zero = state.hidden && state.cell ? Tensor() : zero_state(input);
+  Scope scope(*this);
+  if (state.hidden.defined() != state.cell.defined())
+    throw Error(ErrorKind::call, "LSTM: expected a state with hidden and cell, or none, got one of the two");
+  Tensor zero = state.hidden ? Tensor() : zero_state(input);
   auto [output, hidden, cell] =
       lstm(input, {state.hidden ? state.hidden : zero, state.cell ? state.cell : zero}, weights(), options_.bias,
            options_.num_layers, options_.dropout, is_training(), options_.bidirectional, options_.batch_first);
@@ -48,6 +55,7 @@ LSTM::Result LSTM::forward(const Tensor& input, const State& state) const {
 }
 
 GRU::Result GRU::forward(const Tensor& input, const Tensor& hidden) const {
+  Scope scope(*this);
   auto [output, last] = gru(input, hidden ? hidden : zero_state(input), weights(), options_.bias, options_.num_layers,
                             options_.dropout, is_training(), options_.bidirectional, options_.batch_first);
   return {output, last};

@@ -8,6 +8,8 @@
 namespace tenon::TENON_INLINE v0::optim {
 
 double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, double norm_type) {
+  if (!(max_norm >= 0))
+    throw Error(ErrorKind::call, "clip_grad_norm_: expected a max_norm of at least 0, got " + std::to_string(max_norm));
   NoGradGuard off;
   std::vector<Tensor> norms;
   for (const Tensor& parameter : parameters)
@@ -21,6 +23,8 @@ double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, d
 }
 
 void clip_grad_value_(const std::vector<Tensor>& parameters, double value) {
+  if (!(value >= 0))
+    throw Error(ErrorKind::call, "clip_grad_value_: expected a value of at least 0, got " + std::to_string(value));
   NoGradGuard off;
   for (const Tensor& parameter : parameters)
     if (Tensor grad = parameter.grad()) grad.clamp_(-value, value);

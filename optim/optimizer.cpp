@@ -1,8 +1,11 @@
 #include <tenon/arithmetic.h>
 #include <tenon/autograd.h>
 #include <tenon/optim/optimizer.h>
+#include <tenon/value.h>
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace tenon::TENON_INLINE v0::optim {
 
@@ -11,6 +14,16 @@ Optimizer::Optimizer(Hyperparameters usual) : usual_(std::move(usual)) {
 }
 Optimizer::~Optimizer() = default;
 
+namespace {
+// Numbers that no rule of an update has a meaning for; those that are none were not set yet.
+void require_number(const std::string& name, double value) {
+  if (name == "initial_lr" || name == "dampening") return;
+  if (!(value >= 0))
+    throw Error(ErrorKind::call,
+                "an optimizer: expected a number of at least 0 as '" + name + "', got " + std::to_string(value));
+}
+}  // namespace
+
 void Optimizer::add_group(ParameterGroup group) {
   if (group.parameters.empty()) throw Error(ErrorKind::call, "an optimizer: expected parameters, got an empty list");
   Group made{std::move(group.parameters), usual_, {}};
@@ -18,9 +31,20 @@ void Optimizer::add_group(ParameterGroup group) {
     if (!usual_.contains(name)) throw Error(ErrorKind::call, "an optimizer: this one has no option '" + name + "'");
     made.options[name] = value;
   }
+  for (const auto& [name, value] : made.options) require_number(name, value);
   for (const Tensor& parameter : made.parameters)
     if (!parameter || !parameter.is_leaf())
       throw Error(ErrorKind::call, "an optimizer: expected leaves as parameters, got the result of a call or none");
+  std::set<const void*> seen;
+  for (const Group& other : groups_)
+    for (const Tensor& parameter : other.parameters) seen.insert(parameter.raw_data());
+  for (const Tensor& parameter : made.parameters) {
+    if (parameter.dtype() < f16 || parameter.dtype() > f64)
+      throw Error(ErrorKind::call,
+                  "an optimizer: expected floating point parameters, got " + describe(Value(parameter)));
+    if (parameter.numel() > 0 && !seen.insert(parameter.raw_data()).second)
+      throw Error(ErrorKind::call, "an optimizer: a parameter of " + describe(Value(parameter)) + " is given twice");
+  }
   made.states.resize(made.parameters.size());
   groups_.push_back(std::move(made));
 }
@@ -53,6 +77,7 @@ double Optimizer::get(std::size_t group, const std::string& name) const {
 }
 void Optimizer::set(std::size_t group, const std::string& name, double value) {
   get(group, name);
+  require_number(name, value);
   groups_[group].options[name] = value;
 }
 
@@ -77,6 +102,11 @@ void Optimizer::load_state_dict(const std::map<std::string, Tensor>& state) {
     for (std::size_t i = 0; i < made[g].parameters.size(); ++i) places.emplace_back(g, i);
     for (State& own : made[g].states) own.clear();
   }
+  for (std::size_t g = 0; g < made.size(); ++g)
+    for (const auto& [what, value] : made[g].options)
+      if (std::string name = "group." + std::to_string(g) + "." + what; !state.contains(name))
+        throw Error(ErrorKind::call,
+                    "load_state_dict: '" + name + "' is missing; give what state_dict() of such an optimizer gave");
   for (const auto& [name, tensor] : state) {
     std::size_t first = name.find('.'), second = name.find('.', first + 1);
     std::string kind = name.substr(0, first), digits, what;
@@ -87,6 +117,13 @@ void Optimizer::load_state_dict(const std::map<std::string, Tensor>& state) {
                  ((kind == "group" && number < made.size() && made[number].options.contains(what)) ||
                   (kind == "state" && number < places.size()));
     if (!known) throw Error(ErrorKind::call, "load_state_dict: this optimizer has nothing called '" + name + "'");
+    if (kind == "state") {
+      const Tensor& parameter = made[places[number].first].parameters[places[number].second];
+      if (tensor.numel() != 1 &&
+          !std::equal(tensor.sizes().begin(), tensor.sizes().end(), parameter.sizes().begin(), parameter.sizes().end()))
+        throw Error(ErrorKind::call, "load_state_dict: '" + name + "': expected the sizes of the parameter, " +
+                                         describe(Value(parameter)) + ", got " + describe(Value(tensor)));
+    }
     if (kind == "group") made[number].options[what] = tensor.item<double>();
     else made[places[number].first].states[places[number].second][what] = tensor.clone();
   }
@@ -109,6 +146,7 @@ double counted(std::map<std::string, Tensor>& state) {
 }
 template <class Optimizer>
 void add_all(Optimizer& optimizer, std::vector<ParameterGroup> groups) {
+  if (groups.empty()) throw Error(ErrorKind::call, "an optimizer: expected groups of parameters, got an empty list");
   for (ParameterGroup& group : groups) optimizer.add_group(std::move(group));
 }
 Hyperparameters adam_numbers(double lr, double beta1, double beta2, double eps, double weight_decay, bool amsgrad,

@@ -14,6 +14,8 @@ Schedule::Schedule(Optimizer& optimizer) : optimizer_(optimizer) {
 Schedule::~Schedule() = default;
 
 void Schedule::set_steps(std::int64_t steps) {
+  if (steps < 0)
+    throw Error(ErrorKind::call, "a schedule: expected a number of steps of at least 0, got " + std::to_string(steps));
   steps_ = steps;
   for (std::size_t g = 0; g < optimizer_.groups(); ++g)
     optimizer_.set(g, "lr", rate(steps, optimizer_.get(g, "initial_lr")));
@@ -40,6 +42,9 @@ double StepLR::rate(std::int64_t step, double initial) const {
 
 MultiStepLR::MultiStepLR(Optimizer& optimizer, std::vector<std::int64_t> milestones, double gamma)
     : Schedule(optimizer), milestones_(std::move(milestones)), gamma_(gamma) {
+  for (std::int64_t at : milestones_)
+    if (at < 0)
+      throw Error(ErrorKind::call, "MultiStepLR: expected milestones of at least 0, got " + std::to_string(at));
   restart();
 }
 double MultiStepLR::rate(std::int64_t step, double initial) const {
@@ -47,7 +52,11 @@ double MultiStepLR::rate(std::int64_t step, double initial) const {
   return initial * std::pow(gamma_, static_cast<double>(passed));
 }
 
-ExponentialLR::ExponentialLR(Optimizer& optimizer, double gamma) : Schedule(optimizer), gamma_(gamma) { restart(); }
+ExponentialLR::ExponentialLR(Optimizer& optimizer, double gamma) : Schedule(optimizer), gamma_(gamma) {
+  if (!(gamma >= 0))
+    throw Error(ErrorKind::call, "ExponentialLR: expected a gamma of at least 0, got " + std::to_string(gamma));
+  restart();
+}
 double ExponentialLR::rate(std::int64_t step, double initial) const {
   return initial * std::pow(gamma_, static_cast<double>(step));
 }
@@ -136,6 +145,8 @@ SequentialLR::SequentialLR(Optimizer& optimizer, std::vector<std::shared_ptr<Sch
   for (const auto& schedule : schedules_)
     if (!schedule || &schedule->optimizer() != &optimizer)
       throw Error(ErrorKind::call, "SequentialLR: expected schedules over its own optimizer");
+  if (!std::is_sorted(milestones_.begin(), milestones_.end()))
+    throw Error(ErrorKind::call, "SequentialLR: expected milestones in rising order");
   restart();
 }
 std::pair<std::size_t, std::int64_t> SequentialLR::place(std::int64_t step) const {

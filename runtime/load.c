@@ -181,7 +181,8 @@ static tenon_status find_functions(tenon_program* program, const unsigned char* 
         memcpy(&program->functions[i], &options->functions[k].function, sizeof(void*));
     if (!program->functions[i])
       return tn_fail(TENON_UNSUPPORTED,
-                     "the artifact calls '%s', which is not among the functions handed in with tenon_options",
+                     "the artifact calls '%s', which is not among the functions handed in: in C those of "
+                     "tenon_options, on the command line those of --ops",
                      tn_string(t, f->name));
   }
   return TENON_OK;

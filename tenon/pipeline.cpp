@@ -10,6 +10,7 @@
 #include "tenon/export/serde/load.h"
 #include "tenon/lower/lower.h"
 #include "tenon/optimize/add_epilogues.h"
+#include "tenon/optimize/assign_layouts.h"
 #include "tenon/optimize/fold_scales.h"
 #include "tenon/optimize/fold_state.h"
 #include "tenon/optimize/fuse.h"
@@ -18,6 +19,7 @@
 #include "tenon/passes/check_metas.h"
 #include "tenon/passes/decompose.h"
 #include "tenon/passes/normalize.h"
+#include "tenon/passes/wrapped_calls.h"
 #include "tenon/plan/make_tables.h"
 #include "tenon/rules/registry.h"
 
@@ -54,6 +56,7 @@ void require_runnable(const ExportedProgram& program) {
 void collect_missing(const GraphBody& graph, std::set<std::string>& names) {
   for (const Node& node : graph.nodes) {
     if (node.op->traits.unknown) names.insert(node.op->target);
+    if (auto missing = missing_operator(node)) names.insert(*missing);
     for (const Arg& arg : node.args)
       if (const Subgraph* sub = arg.get<Subgraph>()) collect_missing(*sub->body, names);
   }
@@ -146,6 +149,7 @@ std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional, P
   pass("fold_state", StageName::fused, [](Program p) { return optimize::fold_state(std::move(p)); });
   pass("fold_scales", StageName::packed, optimize::fold_scales);
   pass("add_epilogues", StageName::packed, optimize::add_epilogues);
+  pass("assign_layouts", StageName::packed, optimize::assign_layouts);
   pass("turn_products", StageName::packed, optimize::turn_products);
   pass("pack_weights", StageName::packed, optimize::pack_weights);
   return out;

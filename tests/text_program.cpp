@@ -59,4 +59,8 @@ std::vector<float> values_of(const Tensor& t) {
   return std::vector<float>(dense.data<float>(), dense.data<float>() + dense.numel().as_int());
 }
 
+bool has_no_gradient(std::string_view path) {
+  return path.ends_with("/q_last_operators.pt2") || path.ends_with("/q_weights_of_4_bits.pt2");
+}
+
 }  // namespace tenon

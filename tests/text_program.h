@@ -15,4 +15,8 @@ Tensor counting(Sizes sizes);  // 0, 1, 2, ...
 Tensor integers(Sizes sizes, std::initializer_list<int64_t> values);
 std::vector<float> values_of(const Tensor& t);
 
+/// Whether a recorded file holds an operator of which PyTorch has no gradient either: factors of LDL, products with
+/// packed weights of 4 bits.
+bool has_no_gradient(std::string_view path);
+
 }  // namespace tenon

@@ -1,6 +1,7 @@
 // What operators take besides tensors: numbers, truths and short lists of them. They are made where a call is written
 // and read before it returns; nobody stores one.
 #pragma once
+#include <tenon/size.h>
 #include <tenon/visibility.h>
 
 #include <concepts>
@@ -26,7 +27,9 @@ class Scalar {
     else if constexpr (std::is_integral_v<T>) kind_ = Kind::integer, integer_ = static_cast<std::int64_t>(number);
     else kind_ = Kind::real, real_ = static_cast<double>(number);
   }
+  Scalar(const Size& number) noexcept : integer_(number.is_symbolic() ? 0 : std::int64_t{number}), size_(number) {}
   constexpr Kind kind() const noexcept { return kind_; }
+  const Size& size() const noexcept { return size_; }  // symbolic: a size of a program that is being made
   constexpr std::int64_t integer() const noexcept {
     return kind_ == Kind::real ? static_cast<std::int64_t>(real_) : integer_;
   }
@@ -36,12 +39,14 @@ class Scalar {
   Kind kind_ = Kind::integer;
   std::int64_t integer_ = 0;
   double real_ = 0;
+  Size size_;
 };
 
 class OptionalScalar {
  public:
   constexpr OptionalScalar(std::nullopt_t) noexcept {}
   constexpr OptionalScalar(Scalar number) noexcept : number_(number) {}
+  OptionalScalar(const Size& number) noexcept : number_(number) {}
   template <class T>
   requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) constexpr OptionalScalar(T number) noexcept
       : number_(number) {}
@@ -62,26 +67,40 @@ class Flag {
   bool value_;
 };
 
-/// Integers: {2, 3}, a vector, or one number that stands for a list of it. By default none.
+/// Integers: {2, 3}, sizes, a vector, or one number that stands for a list of it. By default none.
 class IntList {
  public:
   constexpr IntList() noexcept = default;
   constexpr IntList(std::nullopt_t) noexcept {}
-  template <std::integral T>
-  requires(!std::is_same_v<T, bool>) constexpr IntList(T number) noexcept
-      : one_(static_cast<std::int64_t>(number)), size_(1), given_(true) {}
-  IntList(std::initializer_list<std::int64_t> items) noexcept : IntList(items.begin(), items.size()) {}
-  IntList(const std::vector<std::int64_t>& items) noexcept : IntList(items.data(), items.size()) {}
-  IntList(std::span<const std::int64_t> items) noexcept : IntList(items.data(), items.size()) {}
-  std::span<const std::int64_t> items() const noexcept { return {items_ ? items_ : &one_, size_}; }
+  template <Integer T>
+  constexpr IntList(T number) noexcept : one_(number), count_(1), given_(true) {}
+  IntList(const Size& number) noexcept : one_(number), count_(1), given_(true) {}
+  IntList(std::initializer_list<Size> items) noexcept : IntList(items.begin(), items.size()) {}
+  IntList(const std::vector<Size>& items) noexcept : IntList(items.data(), items.size()) {}
+  IntList(std::span<const Size> items) noexcept : IntList(items.data(), items.size()) {}
+  IntList(const std::vector<std::int64_t>& items) noexcept
+      : integers_(items.data()), count_(items.size()), given_(true) {}
+  IntList(std::span<const std::int64_t> items) noexcept : integers_(items.data()), count_(items.size()), given_(true) {}
+  std::size_t size() const noexcept { return count_; }
+  Size operator[](std::size_t i) const noexcept { return sizes_ ? sizes_[i] : integers_ ? Size(integers_[i]) : one_; }
   bool given() const noexcept { return given_; }
 
  private:
-  IntList(const std::int64_t* items, std::size_t size) noexcept : items_(items), size_(size), given_(true) {}
-  const std::int64_t* items_ = nullptr;
-  std::int64_t one_ = 0;
-  std::size_t size_ = 0;
+  IntList(const Size* sizes, std::size_t count) noexcept : sizes_(sizes), count_(count), given_(true) {}
+  const Size* sizes_ = nullptr;
+  const std::int64_t* integers_ = nullptr;
+  Size one_;
+  std::size_t count_ = 0;
   bool given_ = false;
+};
+/// Several integers: of overloads that take one or several, the one that takes several.
+class IntItems : public IntList {
+ public:
+  IntItems(std::initializer_list<Size> items) noexcept : IntList(items) {}
+  IntItems(const std::vector<Size>& items) noexcept : IntList(items) {}
+  IntItems(std::span<const Size> items) noexcept : IntList(items) {}
+  IntItems(const std::vector<std::int64_t>& items) noexcept : IntList(items) {}
+  IntItems(std::span<const std::int64_t> items) noexcept : IntList(items) {}
 };
 
 /// Real numbers. By default none.

@@ -52,6 +52,7 @@ class TENON_PUBLIC FunctionContext {
  private:
   friend struct detail::Access;
   struct Body;
+  Body& body() const;
   Body* body_ = nullptr;  // of the call, which outlives the context
 };
 

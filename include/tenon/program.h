@@ -1,17 +1,17 @@
 // Programs as torch.export writes them: read, written, differentiated, shown.
 #pragma once
 #include <tenon/error.h>
+#include <tenon/function.h>
 #include <tenon/shared.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
 namespace tenon::TENON_INLINE v0 {
 /// Is told, a line each, which passes were run and how long they took, and what could not be kept.
-using Log = std::function<void(const std::string& line)>;
+using Log = Function<void(const std::string& line)>;
 
 /// Where a long call stands: its step of steps, the first of them 1, and what is done in it.
 struct Progress {
@@ -19,7 +19,7 @@ struct Progress {
   const char* doing = "";
 };
 /// Is told when a step begins. Neither of the two may throw.
-using OnProgress = std::function<void(const Progress& progress)>;
+using OnProgress = Function<void(const Progress& progress)>;
 
 /// A program that nothing changes any more: copies share it, and threads may use it at once.
 class TENON_PUBLIC ExportedProgram {

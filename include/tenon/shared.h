@@ -9,8 +9,10 @@ struct TensorBody;
 struct ProgramBody;
 struct ModuleBody;
 struct CompiledModuleBody;
+struct TrainingBody;
 struct Access;
 
+[[noreturn]] TENON_PUBLIC void fail_empty();  // of a handle that was moved from, or never made
 TENON_PUBLIC void retain(TensorBody* body) noexcept;
 TENON_PUBLIC void release(TensorBody* body) noexcept;
 TENON_PUBLIC void retain(ProgramBody* body) noexcept;
@@ -19,6 +21,8 @@ TENON_PUBLIC void retain(ModuleBody* body) noexcept;
 TENON_PUBLIC void release(ModuleBody* body) noexcept;
 TENON_PUBLIC void retain(CompiledModuleBody* body) noexcept;
 TENON_PUBLIC void release(CompiledModuleBody* body) noexcept;
+TENON_PUBLIC void retain(TrainingBody* body) noexcept;
+TENON_PUBLIC void release(TrainingBody* body) noexcept;
 
 /// Copies share the body, which lives as long as one of them; counted safely between threads. In place of
 /// std::shared_ptr, whose header costs every user more than all of ours.
@@ -39,8 +43,11 @@ class Shared {
     if (body_) release(body_);
   }
   Body* get() const noexcept { return body_; }
-  Body* operator->() const noexcept { return body_; }
-  Body& operator*() const noexcept { return *body_; }
+  Body* operator->() const { return &**this; }
+  Body& operator*() const {
+    if (!body_) fail_empty();
+    return *body_;
+  }
   explicit operator bool() const noexcept { return body_ != nullptr; }
 
  private:

@@ -2,11 +2,12 @@
 #pragma once
 #include <tenon/arguments.h>
 #include <tenon/error.h>
+#include <tenon/function.h>
 #include <tenon/shared.h>
+#include <tenon/size.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <iosfwd>
 #include <optional>
@@ -73,6 +74,17 @@ concept Element = requires {
   detail::ElementOf<T>::dtype;
 };
 
+namespace detail {
+[[noreturn]] TENON_PUBLIC void fail_narrowed(std::int64_t value, std::size_t bytes);
+/// The integer in a type that must be able to hold it.
+template <class T>
+T narrowed(std::int64_t value) {
+  T out = static_cast<T>(value);
+  if (static_cast<std::int64_t>(out) != value || (out < T{}) != (value < 0)) fail_narrowed(value, sizeof(T));
+  return out;
+}
+}  // namespace detail
+
 /// A handle: copies share the elements, as in PyTorch. Reading one tensor from many threads is safe; writing it is
 /// not. Its methods are the operators (tenon/operators.h) whose first argument is called self, and those below.
 class TENON_PUBLIC Tensor {
@@ -81,12 +93,13 @@ class TENON_PUBLIC Tensor {
 
   bool defined() const noexcept { return static_cast<bool>(body_); }
   explicit operator bool() const noexcept { return defined(); }
+  bool is_same(const Tensor& other) const noexcept { return body_.get() == other.body_.get(); }  // the same handle
   DType dtype() const;
   std::int64_t dim() const;
-  std::int64_t size(std::int64_t dim) const;  // negative: from the end
-  std::span<const std::int64_t> sizes() const;
-  std::span<const std::int64_t> strides() const;  // in elements
-  std::int64_t numel() const;
+  Size size(std::int64_t dim) const;  // negative: from the end
+  std::span<const Size> sizes() const;
+  std::span<const Size> strides() const;  // in elements
+  Size numel() const;
   std::size_t item_size() const;  // in bytes
   bool is_contiguous() const;
 
@@ -115,14 +128,14 @@ class TENON_PUBLIC Tensor {
   std::vector<T> vector() const {
     Tensor dense = contiguous();
     const T* first = dense.data<T>();
-    return std::vector<T>(first, first + numel());
+    return std::vector<T>(first, first + std::int64_t{numel()});
   }
   /// The number of a tensor with one element, converted as static_cast does.
   template <class T>
   requires std::is_arithmetic_v<T> T item()
   const {
     if constexpr (std::is_same_v<T, bool>) return item_integer() != 0;
-    else if constexpr (std::is_integral_v<T>) return static_cast<T>(item_integer());
+    else if constexpr (std::is_integral_v<T>) return detail::narrowed<T>(item_integer());
     else return static_cast<T>(item_real());
   }
 
@@ -138,8 +151,8 @@ class TENON_PUBLIC Tensor {
   void retain_grad() const;  // keeps grad() of a result of a call, too
   /// The hook is called with the gradient of this tensor when it is known; a tensor that it returns takes its place.
   /// The number is for remove_hook.
-  std::int64_t register_hook(std::function<Tensor(const Tensor& grad)> hook) const;
-  std::int64_t register_post_accumulate_grad_hook(std::function<void(const Tensor& leaf)> hook) const;
+  std::int64_t register_hook(Function<Tensor(const Tensor& grad)> hook) const;
+  std::int64_t register_post_accumulate_grad_hook(Function<void(const Tensor& leaf)> hook) const;
   bool remove_hook(std::int64_t number) const;
   std::string grad_fn() const;    // MulBackward0; empty for a leaf
   std::uint64_t version() const;  // counts writes to its memory
@@ -164,9 +177,9 @@ inline TensorList::TensorList(const std::vector<Tensor>& items) noexcept : items
 /// tensor write that memory. The deleter is called when the last tensor over it is gone; without one the memory must
 /// outlive them.
 TENON_PUBLIC Tensor from_blob(void* data, std::vector<std::int64_t> sizes, DType dtype,
-                              std::function<void(void*)> deleter = {});
+                              Function<void(void*)> deleter = {});
 TENON_PUBLIC Tensor from_blob(void* data, std::vector<std::int64_t> sizes, std::vector<std::int64_t> strides,
-                              DType dtype, std::function<void(void*)> deleter = {});
+                              DType dtype, Function<void(void*)> deleter = {});
 
 namespace detail {
 TENON_PUBLIC Tensor copied(const void* data, std::size_t count, std::vector<std::int64_t> sizes, DType dtype);

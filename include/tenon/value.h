@@ -94,7 +94,7 @@ class TENON_PUBLIC Value {
     else kind_ = Kind::real, real_ = static_cast<double>(number);
   }
   Value(std::string text) : kind_(Kind::string), text_(std::move(text)) {}
-  Value(const char* text) : kind_(Kind::string), text_(text) {}
+  Value(const char* text) : kind_(Kind::string), text_(present(text)) {}
   template <class T>
   Value(const std::vector<T>& items) : kind_(Kind::list) {
     for (const auto& item : items) items_.emplace_back(T(item));
@@ -156,7 +156,7 @@ class TENON_PUBLIC Value {
   requires std::is_arithmetic_v<T> T get(Wanted<T>, const std::string& path)
   const {
     if constexpr (std::is_same_v<T, bool>) return boolean_at(path);
-    else if constexpr (std::is_integral_v<T>) return static_cast<T>(integer_at(path));
+    else if constexpr (std::is_integral_v<T>) return detail::narrowed<T>(integer_at(path));
     else return static_cast<T>(real_at(path));
   }
   template <class T>
@@ -211,6 +211,7 @@ class TENON_PUBLIC Value {
     return items_[i].get(static_cast<Wanted<T>>(nullptr), path + "[" + std::to_string(i) + "]");
   }
 
+  static const char* present(const char* text);
   bool boolean_at(const std::string& path) const;
   std::int64_t integer_at(const std::string& path) const;
   double real_at(const std::string& path) const;

@@ -1,46 +1,15 @@
 // Special functions, element by element, in double precision.
-#include "kernels/host/bessel.h"
+#include "kernels/host/airy.h"
 #include "kernels/host/each.h"
 
 namespace tenon::kernels {
 namespace {
 
-constexpr double pi = 3.14159265358979323846, root_half = 0.70710678118654752440;
 const double inf = __builtin_inf(), nan = __builtin_nan("");
 
 // Long ones, compiled once.
 [[gnu::noinline]] double power(double x, double y) { return pow(x, y); }
 [[gnu::noinline]] double log_gamma(double x) { return lgamma(x); }
-
-double spherical_j0(double x) { return x == 0 ? 1 : is_infinite(x) ? 0 : sin(x) / x; }
-
-double erfcx(double x) {  // exp(x^2) erfc(x)
-  if (x < 20) return exp(x * x) * erfc(x);
-  double y = 1 / (2 * x * x);
-  return (1 - y * (1 - 3 * y * (1 - 5 * y * (1 - 7 * y)))) / (x * sqrt(pi));
-}
-
-// Where the normal distribution reaches p. Newton steps on the logarithm of the distribution; from the left they
-// approach without overshooting.
-double ndtri(double p) {
-  if (!(p >= 0 && p <= 1)) return nan;
-  if (p == 0 || p == 1) return p == 0 ? -inf : inf;
-  bool mirrored = p > 0.5;
-  if (mirrored) p = 1 - p;
-  double x = -sqrt(-2 * log(p)), target = log(p);
-  for (int i = 0; i < 60; ++i) {
-    double below = 0.5 * erfc(-x * root_half), slope = exp(-x * x / 2) / sqrt(2 * pi) / below;
-    double step = (target - log(below)) / slope;
-    x += step;
-    if (abs(step) < 1e-16 * abs(x)) break;
-  }
-  return mirrored ? -x : x;
-}
-
-double log_ndtr(double x) {
-  if (x < -1) return log(erfcx(-x * root_half) / 2) - x * x / 2;
-  return log1p(-erfc(x * root_half) / 2);
-}
 
 // Euler and Maclaurin: a sum of the first terms, the integral of the rest, and its corrections by Bernoulli numbers.
 double zeta(double s, double q) {
@@ -152,22 +121,6 @@ double legendre(double x, double n) {
 #define TENON_OF_TWO(name, f) \
   TENON_HOST_FUNCTION(name) { return each_pair<double>(*call, lo, hi, f); }
 
-TENON_OF_ONE(special_ndtri, ndtri)
-TENON_OF_ONE(special_erfcx, erfcx)
-TENON_OF_ONE(special_log_ndtr, log_ndtr)
-TENON_OF_ONE(special_i0, i0)
-TENON_OF_ONE(special_i0e, i0e)
-TENON_OF_ONE(special_i1, i1)
-TENON_OF_ONE(special_i1e, i1e)
-TENON_OF_ONE(special_bessel_j0, j0)
-TENON_OF_ONE(special_bessel_j1, j1)
-TENON_OF_ONE(special_bessel_y0, y0)
-TENON_OF_ONE(special_bessel_y1, y1)
-TENON_OF_ONE(special_bessel_k0, k0)
-TENON_OF_ONE(special_bessel_k1, k1)
-TENON_OF_ONE(special_bessel_k0e, k0e)
-TENON_OF_ONE(special_bessel_k1e, k1e)
-TENON_OF_ONE(special_spherical_bessel_j0, spherical_j0)
 TENON_OF_ONE(special_airy_ai, airy)
 TENON_OF_TWO(special_igamma, lower_gamma)
 TENON_OF_TWO(special_igammac, upper_gamma)

@@ -5,6 +5,7 @@
 #include "tenon/aot/functionalizer.h"
 #include "tenon/aot/guards.h"
 #include "tenon/aot/sharing.h"
+#include "tenon/graph/symbol_names.h"
 #include "tenon/interp/eager.h"
 #include "tenon/ops/random.h"
 #include "tenon/passes/normalize.h"
@@ -21,7 +22,7 @@ InputMeaning meaning_of(const InputSpec& spec, size_t& leaf) {
     case InputKind::user_input: return input::User{leaf++, spec.name};
     case InputKind::custom_object:
       fail("input ", spec.name, " is a custom object (", spec.target, "), which is not supported");
-    case InputKind::token: fail("input ", spec.name, " is an effect token, which is not supported yet");
+    case InputKind::token: break;  // says what comes after what: no value
   }
   unreachable();
 }
@@ -48,6 +49,7 @@ class Walk {
   Walk(const ExportedProgram& program, const GraphBody& from)
       : program_(program), from_(from), values_(from.values.size()), own_input_(from.inputs.size(), no_input) {
     graph_.shapes = from.shapes;
+    reserve_names(from, graph_.shapes);
     convention_.in = program.in_tree();
     convention_.out = program.out_tree();
   }
@@ -79,6 +81,7 @@ class Walk {
     size_t leaf = 0;
     for (size_t i = 0; i < from_.inputs.size(); ++i) {
       const InputSpec& spec = program_.signature.inputs[i];
+      if (spec.kind == InputKind::token) continue;
       const Value* v = from_.inputs[i].get<Value>();
       if (!v) {  // an argument specialized to a constant
         convention_.user_inputs.push_back(map_tensors<Tensor>(from_.inputs[i], [](const Value&) { return Tensor(); }));
@@ -194,6 +197,7 @@ class Walk {
         case OutputKind::user_input_mutation: {  // a functional (ATEN) program says so itself
           size_t target = input_named(spec);
           require(target != no_input && tensor, "output ", i, " updates ", quoted(spec.target), ", which is no input");
+          require_update_of(target, tensor->meta());
           emit_output(functionalizer_.read(*tensor), output::Updated{target});
           continue;
         }
@@ -211,6 +215,19 @@ class Walk {
       }
       add_result(value, result++);
     }
+  }
+
+  // What PyTorch makes of a program that changed the sizes of an input in place (t_) cannot be copied into it.
+  void require_update_of(size_t target, const TensorMeta& value) const {
+    const TensorMeta& own = graph_.info(graph_.inputs[target].as<Value>()).meta;
+    bool fits = own.rank() == value.rank();
+    for (size_t d = 0; fits && d < own.rank(); ++d) fits = known(sym::eq(own.sizes[d], value.sizes[d])) != false;
+    fits = fits && (own.sizes == value.sizes || !is_permuted(own.sizes, value.sizes));
+    require(fits, "the program updates ", to_text(convention_.inputs[target]), ", ", own, ", with ", value,
+            ", which has other sizes; use a view of it where it is changed in place (t instead of t_)");
+  }
+  static bool is_permuted(const Sizes& a, const Sizes& b) {
+    return std::is_permutation(a.begin(), a.end(), b.begin(), b.end());
   }
 
   // The input that an output of the signature updates, or is the gradient of.

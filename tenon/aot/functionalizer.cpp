@@ -152,7 +152,8 @@ void Functionalizer::write(const Tensor& target, Tensor value) {
   bool stopped = false;
   std::vector<Tensor> bases = {memory.base};
   for (const remap::Part& s : t.parts) {
-    stopped = stopped || std::holds_alternative<remap::Stop>(s);
+    auto* seen = std::get_if<remap::Reinterpret>(&s);  // as integers: autograd does not look there either
+    stopped = stopped || std::holds_alternative<remap::Stop>(s) || (seen && !is_differentiable(seen->dtype));
     bases.push_back(read_step(s, bases.back()));
   }
   Tensor updated = value;

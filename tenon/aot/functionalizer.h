@@ -1,6 +1,7 @@
 // The tensors of a program that writes and aliases, each as a way of looking at a memory. For aot/ only.
 #pragma once
 #include <unordered_map>
+#include <unordered_set>
 
 #include "tenon/rules/op_def.h"
 #include "tenon/trace/trace.h"
@@ -58,8 +59,16 @@ class Functionalizer : public Dispatcher {
   CallResults write_call(const Op& op, CallArgs args);
   void write(const Tensor& target, Tensor value);
   CallResults control(const Op& op, CallArgs args, KnownMetas metas);
+  /// Notes which symbols of a file stand for what the arguments of a node tell: x[:n] is written as f32[u1].
+  void settle_symbols(const Op& op, const CallArgs& args, KnownMetas& metas);
+  void settle_symbols(const KnownMetas& metas, const CallResults& results);
+  void settle(const TensorMeta& recorded, const TensorMeta& is);
+  bool has_open_symbols(const KnownMetas& metas) const;
+  void now_told(const KnownMetas& metas);
 
   std::unordered_map<const Tensor::Impl*, AliasedTensor> tensors_;
+  std::unordered_set<SymInt> told_;        // symbols of inputs and of the nodes so far
+  std::vector<sym::Replacement> settled_;  // symbols of the file that stand for expressions
 };
 
 }  // namespace tenon

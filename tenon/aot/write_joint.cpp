@@ -158,6 +158,18 @@ class Writer {
       }
   }
 
+  // Of sizes that gradients brought, in graphs within the graph too.
+  void add_ranges(const GraphBody& graph) {
+    for (const sym::Ranges::Entry& entry : graph.shapes.ranges.entries()) {
+      if (out_.graph->shapes.ranges.find(entry.symbol)) continue;
+      out_.graph->shapes.constrain(entry.symbol, entry.range);
+      out_.ranges.emplace_back(entry.symbol.name(), entry.range);
+    }
+    for (const Node& node : graph.nodes)
+      for (const Arg& arg : node.args)
+        if (auto* within = arg.get<Subgraph>()) add_ranges(*within->body);
+  }
+
   void rest() {
     out_.state = original_.state;
     out_.constants = original_.constants;
@@ -166,11 +178,7 @@ class Writer {
     out_.ranges = original_.ranges;
     out_.guards = original_.guards;
     out_.graph->shapes = original_.graph->shapes;
-    for (const sym::Ranges::Entry& entry : joint_.graph->shapes.ranges.entries()) {  // sizes that gradients brought
-      if (out_.graph->shapes.ranges.find(entry.symbol)) continue;
-      out_.graph->shapes.constrain(entry.symbol, entry.range);
-      out_.ranges.emplace_back(entry.symbol.name(), entry.range);
-    }
+    add_ranges(joint_.graph.body());
     out_.dialect = "ATEN";
     out_.torch_version = original_.torch_version;
     out_.metadata = original_.metadata;
@@ -218,6 +226,7 @@ class Writer {
       for (SymInt& s : made.sizes) s = sym::evaluate(s, symbols);
       given->leaves.emplace_back(ones_tensor(made.dtype, made.sizes));
       add_keyword(given->tree, name);
+      given->file = {};
       return given;
     };
   }

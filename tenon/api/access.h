@@ -4,6 +4,7 @@
 #include <tenon/module.h>
 
 #include <atomic>
+#include <functional>
 #include <new>
 
 #include "tenon/export/exported_program.h"
@@ -18,7 +19,7 @@ struct Counted {
 
 struct TensorBody : Counted {
   tenon::Tensor tensor;
-  tenon::SmallVector<int64_t, 6> sizes, strides;
+  tenon::SmallVector<Size, 6> sizes, strides;
 };
 
 struct ProgramBody : Counted {
@@ -31,6 +32,8 @@ struct Access {
   static Tensor wrap(tenon::Tensor tensor);
   static const tenon::Tensor& unwrap(const Tensor& tensor, const char* what = "a tensor");
   static TensorBody& body(const Tensor& tensor) { return *tensor.body_; }
+  static Size size(const tenon::SymInt& size);
+  static tenon::SymInt unwrap(const Size& size);
   static ExportedProgram wrap(tenon::ExportedProgram program);
   static const tenon::ExportedProgram& unwrap(const ExportedProgram& program);
   static tenon::ExportedProgram with_state(const Module& module);
@@ -40,6 +43,10 @@ struct Access {
   static const std::string& text(const Value& value) { return value.text_; }
 };
 
+/// The log as the library's own functions take it; none stays none.
+inline std::function<void(const std::string&)> as_warning(const Log& log) {
+  return log ? std::function<void(const std::string&)>(log) : nullptr;
+}
 /// A line for each pass that was run.
 void report(const Log& log, const std::vector<tenon::PassRecord>& passes);
 
@@ -59,7 +66,8 @@ auto guarded(ErrorKind fault, F&& f) {
   }
 }
 
-inline std::string comma_separated(std::span<const int64_t> numbers) {
+template <class Numbers>
+static std::string comma_separated(const Numbers& numbers) {
   std::vector<std::string> out;
   for (int64_t number : numbers) out.push_back(std::to_string(number));
   return tenon::join(out, ", ");

@@ -31,21 +31,6 @@ bool is_list(const Tree& tree) {
                              tree.type == "collections.deque");
 }
 
-tenon::CallArg to_call_arg(const Value& value) {
-  switch (value.kind()) {
-    case Value::Kind::none: return {};
-    case Value::Kind::tensor: return Access::unwrap(Access::tensor(value));
-    case Value::Kind::truth: return Access::integer(value) != 0;
-    case Value::Kind::integer: return Access::integer(value);
-    case Value::Kind::real: return Access::real(value);
-    case Value::Kind::string: return Access::text(value);
-    case Value::Kind::list:
-    case Value::Kind::tuple:
-    case Value::Kind::dictionary: break;
-  }
-  tenon::unreachable();
-}
-
 class Flattening {
  public:
   explicit Flattening(const Takes& takes) : takes_(takes) {}
@@ -187,6 +172,21 @@ Value unflatten_from(const Tree& tree, const std::vector<tenon::CallArg>& leaves
 }
 
 }  // namespace
+
+tenon::CallArg to_call_arg(const Value& value) {
+  switch (value.kind()) {
+    case Value::Kind::none: return {};
+    case Value::Kind::tensor: return Access::unwrap(Access::tensor(value));
+    case Value::Kind::truth: return Access::integer(value) != 0;
+    case Value::Kind::integer: return Access::integer(value);
+    case Value::Kind::real: return Access::real(value);
+    case Value::Kind::string: return Access::text(value);
+    case Value::Kind::list:
+    case Value::Kind::tuple:
+    case Value::Kind::dictionary: break;
+  }
+  tenon::unreachable();
+}
 
 Takes takes(const tenon::ExportedProgram& program) {
   Takes out;

@@ -29,6 +29,7 @@ Takes takes(const tenon::artifact::CallSignature& signature);
 /// dictionaries with dictionaries of the same keys in any order, keywords by name. A wrong one is an Error that names
 /// its path: inputs["ids"][1]: expected i64[2, s0], got f32[2, 3].
 Arguments flatten(const Takes& takes, const std::vector<Value>& args, const Kwargs& kwargs);
+tenon::CallArg to_call_arg(const Value& value);  // of a leaf
 Value unflatten(const tenon::Tree& tree, const std::vector<tenon::CallArg>& leaves);
 
 }  // namespace tenon::v0::detail

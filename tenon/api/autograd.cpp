@@ -30,6 +30,7 @@ std::vector<Tensor> wrapped(const std::vector<tenon::Tensor>& tensors) {
 }
 
 void require_all(const std::vector<tenon::Tensor>& tensors, const char* what) {
+  if (tensors.empty()) fail_call(what, ": expected at least one tensor, got an empty list");
   for (const tenon::Tensor& t : tensors)
     if (!t) fail_call(what, ": expected tensors, got one that is none");
 }
@@ -57,7 +58,7 @@ void Tensor::backward(const Tensor& gradient, Flag retain_graph, Flag create_gra
 void Tensor::retain_grad() const {
   guarded(ErrorKind::call, [&] { tenon::autograd::retain_grad(Access::unwrap(*this)); });
 }
-int64_t Tensor::register_hook(std::function<Tensor(const Tensor& grad)> hook) const {
+int64_t Tensor::register_hook(Function<Tensor(const Tensor& grad)> hook) const {
   if (!hook) fail_call("register_hook: expected a function, got an empty one");
   return guarded(ErrorKind::call, [&] {
     return tenon::autograd::add_hook(Access::unwrap(*this), [hook = std::move(hook)](const tenon::Tensor& grad) {
@@ -66,7 +67,7 @@ int64_t Tensor::register_hook(std::function<Tensor(const Tensor& grad)> hook) co
     });
   });
 }
-int64_t Tensor::register_post_accumulate_grad_hook(std::function<void(const Tensor& leaf)> hook) const {
+int64_t Tensor::register_post_accumulate_grad_hook(Function<void(const Tensor& leaf)> hook) const {
   if (!hook) fail_call("register_post_accumulate_grad_hook: expected a function, got an empty one");
   return guarded(ErrorKind::call, [&] {
     // The leaf's impl keeps the hook, so the hook must not keep the impl: a tensor over the same memory and history.
@@ -126,12 +127,18 @@ struct FunctionContext::Body {
   bool in_forward = true;
 };
 
+FunctionContext::Body& FunctionContext::body() const {
+  if (!body_)
+    fail_call(
+        "a context belongs to a call of tenon::apply, which gives it to forward and backward; this one is none's");
+  return *body_;
+}
 void FunctionContext::save_for_backward(TensorList tensors) {
-  if (!body_->in_forward) fail_call(body_->name, ": save_for_backward belongs into forward");
+  if (!body().in_forward) fail_call(body_->name, ": save_for_backward belongs into forward");
   body_->to_save.assign(tensors.data(), tensors.data() + tensors.size());
 }
 std::vector<Tensor> FunctionContext::saved() const {
-  if (body_->in_forward) return body_->to_save;
+  if (body().in_forward) return body_->to_save;
   return guarded(ErrorKind::call, [&] {
     std::vector<Tensor> out;
     for (const Body::Kept& kept : body_->kept) {
@@ -143,9 +150,9 @@ std::vector<Tensor> FunctionContext::saved() const {
   });
 }
 bool FunctionContext::needs_input_grad(size_t input) const {
-  return input < body_->needed.size() && body_->needed[input];
+  return input < body().needed.size() && body_->needed[input];
 }
-void FunctionContext::mark_non_differentiable(const Tensor& output) { body_->non_differentiable.push_back(output); }
+void FunctionContext::mark_non_differentiable(const Tensor& output) { body().non_differentiable.push_back(output); }
 
 struct Access::Functions {
   static std::vector<Tensor> apply(const char* name, detail::Forward forward, detail::Forward backward,

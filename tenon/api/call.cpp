@@ -2,6 +2,7 @@
 
 #include "tenon/autograd/record.h"
 #include "tenon/interp/eager.h"
+#include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon::v0::detail {
@@ -26,6 +27,7 @@ void Call::give(TensorList tensors) {
 }
 
 void Call::give(Scalar number) {
+  if (number.size().is_symbolic()) return give(number.size());
   switch (number.kind()) {
     case Scalar::Kind::truth: return give(tenon::CallArg(number.integer() != 0));
     case Scalar::Kind::integer: return give(tenon::CallArg(number.integer()));
@@ -35,6 +37,7 @@ void Call::give(Scalar number) {
 }
 
 void Call::give(OptionalScalar number) { give(number.get()); }
+void Call::give(Size number) { give(tenon::CallArg(Access::unwrap(number))); }
 void Call::give(std::int64_t number) { give(tenon::CallArg(number)); }
 void Call::give(double number) { give(tenon::CallArg(number)); }
 void Call::give(Flag flag) { give(tenon::CallArg(static_cast<bool>(flag))); }
@@ -43,7 +46,7 @@ void Call::give(std::string_view text) { give(tenon::CallArg(std::string(text)))
 void Call::give(IntList numbers) {
   if (!numbers.given() && op_.schema.args[args_.size()].type.optional) return absent();
   tenon::Sizes list;
-  for (std::int64_t number : numbers.items()) list.push_back(number);
+  for (std::size_t i = 0; i < numbers.size(); ++i) list.push_back(Access::unwrap(numbers[i]));
   give(tenon::CallArg(std::move(list)));
 }
 
@@ -73,6 +76,18 @@ void Call::run() {
   guarded(ErrorKind::call, [&] { results_ = tenon::autograd::call(op_, std::move(args_)); });
 }
 
+// What is written becomes the tensor's own dtype, unless that cannot hold its kind of number: i64 /= 2.
+void Call::require_result_fits(tenon::DType own) const {
+  if (tenon::is_floating(own) || tenon::is_complex(own)) return;
+  auto metas = tenon::infer(*op_.functional, args_);
+  auto* meta = metas && !metas->values.empty() ? metas->values[0].get<tenon::TensorMeta>() : nullptr;
+  if (!meta) return;
+  bool fits = !tenon::is_floating(meta->dtype) && !tenon::is_complex(meta->dtype) &&
+              (own != tenon::DType::boolean || meta->dtype == tenon::DType::boolean);
+  tenon::require(fits, op_.name(), ": the result is ", meta->dtype, ", which a tensor of ", own,
+                 " cannot hold; convert the tensor with to() first");
+}
+
 const tenon::CallArg& Call::only() {
   run();
   tenon::expect(results_.size() == 1, op_.name(), " gave ", results_.size(), " results");
@@ -85,6 +100,7 @@ Tensor Call::tensor() {
 }
 
 Tensor Call::written(const Tensor& self) {
+  if (self && op_.functional) guarded(ErrorKind::call, [&] { require_result_fits(Access::unwrap(self).dtype()); });
   run();
   return self;
 }
@@ -105,7 +121,7 @@ std::vector<Tensor> Call::several(std::size_t count) {
 }
 
 bool Call::truth() { return only().as<bool>(); }
-std::int64_t Call::integer() { return only().as<tenon::SymInt>().as_int(); }
+Size Call::integer() { return Access::size(only().as<tenon::SymInt>()); }
 
 double Call::real() {
   const tenon::CallArg& result = only();

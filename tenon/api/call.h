@@ -21,6 +21,7 @@ class Call {
   void give(TensorList tensors);
   void give(Scalar number);
   void give(OptionalScalar number);
+  void give(Size number);
   void give(std::int64_t number);
   void give(double number);
   void give(Flag flag);
@@ -39,7 +40,7 @@ class Call {
   Tensor written(const Tensor& self);  // what an in-place operator wrote
   std::vector<Tensor> list();
   bool truth();
-  std::int64_t integer();
+  Size integer();
   double real();
   Scalar scalar();
   template <std::size_t n>
@@ -54,6 +55,7 @@ class Call {
   void give(tenon::CallArg arg);  // made fit for its slot
   std::vector<Tensor> several(std::size_t count);
   const tenon::CallArg& only();
+  void require_result_fits(tenon::DType own) const;
 
   const tenon::Op& op_;
   tenon::CallArgs args_;

@@ -49,7 +49,7 @@ auto compiled(const ExportedProgram& program, const CompileOptions& options, F&&
 
 void compile(const ExportedProgram& program, const std::string& path, const CompileOptions& options) {
   compiled(program, options, [&](tenon::Compilable& made, const artifact::CompileOptions& chosen) {
-    artifact::compile_program(*made.executable, *made.state, path, chosen);
+    guarded(ErrorKind::file, [&] { artifact::compile_program(*made.executable, *made.state, path, chosen); });
   });
 }
 

@@ -141,7 +141,8 @@ tenon::ExportedProgram Access::with_state(const Module& module) {
 }
 
 void save(const Module& module, const std::string& path, const SaveOptions& options) {
-  guarded(ErrorKind::file, [&] { tenon::save_exported(Access::with_state(module), path, options.log); });
+  guarded(ErrorKind::file,
+          [&] { tenon::save_exported(Access::with_state(module), path, detail::as_warning(options.log)); });
 }
 
 void set_threads(int count) {

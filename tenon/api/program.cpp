@@ -59,7 +59,7 @@ ExportedProgram load_program(const std::string& path, const LoadOptions& options
 
 void save(const ExportedProgram& program, const std::string& path, const SaveOptions& options) {
   const tenon::ExportedProgram& inner = Access::unwrap(program);
-  guarded(ErrorKind::file, [&] { tenon::save_exported(inner, path, options.log); });
+  guarded(ErrorKind::file, [&] { tenon::save_exported(inner, path, detail::as_warning(options.log)); });
 }
 
 ExportedProgram differentiate(const ExportedProgram& program, const DifferentiateOptions& options) {

@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "tenon/api/access.h"
+#include "tenon/api/recorder.h"
 #include "tenon/ops/random.h"
 #include "tenon/tensor/lent.h"
 
@@ -77,8 +78,10 @@ Tensor Access::wrap(tenon::Tensor tensor) {
   Tensor out;
   if (!tensor) return out;
   out.body_ = detail::Shared(new detail::TensorBody());
-  for (tenon::SymInt size : tensor.sizes()) out.body_->sizes.push_back(size.as_int());
-  for (tenon::SymInt stride : tensor.strides()) out.body_->strides.push_back(stride.as_int());
+  for (tenon::SymInt size : tensor.sizes())
+    out.body_->sizes.push_back(size.is_int() ? Size(size.as_int()) : Access::size(size));
+  for (tenon::SymInt stride : tensor.strides())
+    out.body_->strides.push_back(stride.is_int() ? Size(stride.as_int()) : Access::size(stride));
   out.body_->tensor = std::move(tensor);
   return out;
 }
@@ -90,32 +93,32 @@ const tenon::Tensor& Access::unwrap(const Tensor& tensor, const char* what) {
 
 DType Tensor::dtype() const { return static_cast<DType>(Access::unwrap(*this).dtype()); }
 int64_t Tensor::dim() const { return static_cast<int64_t>(sizes().size()); }
-std::span<const int64_t> Tensor::sizes() const {
+std::span<const Size> Tensor::sizes() const {
   Access::unwrap(*this);
   return {body_->sizes.data(), body_->sizes.size()};
 }
-std::span<const int64_t> Tensor::strides() const {
+std::span<const Size> Tensor::strides() const {
   Access::unwrap(*this);
   return {body_->strides.data(), body_->strides.size()};
 }
 size_t Tensor::item_size() const { return tenon::item_size(Access::unwrap(*this).dtype()); }
 
-int64_t Tensor::size(int64_t dim) const {
+Size Tensor::size(int64_t dim) const {
   int64_t rank = this->dim();
   if (dim < -rank || dim >= rank)
     fail_call("a tensor ", body_->tensor.meta(), " has no dimension ", dim, "; it has ", rank);
   return body_->sizes[static_cast<size_t>(dim < 0 ? dim + rank : dim)];
 }
 
-int64_t Tensor::numel() const {
-  int64_t count = 1;
-  for (int64_t size : sizes()) count *= size;
+Size Tensor::numel() const {
+  Size count = 1;
+  for (const Size& size : sizes()) count *= size;
   return count;
 }
 
 bool Tensor::is_contiguous() const {
   if (numel() == 0) return true;
-  int64_t dense = 1;
+  Size dense = 1;
   for (size_t i = body_->sizes.size(); i-- > 0; dense *= body_->sizes[i])
     if (body_->sizes[i] != 1 && body_->strides[i] != dense) return false;
   return true;
@@ -155,7 +158,7 @@ double Tensor::item_real() const {
 
 Tensor Tensor::operator[](int64_t index) const { return select(0, index); }
 
-Tensor from_blob(void* data, std::vector<int64_t> sizes, DType dtype, std::function<void(void*)> deleter) {
+Tensor from_blob(void* data, std::vector<int64_t> sizes, DType dtype, Function<void(void*)> deleter) {
   std::vector<int64_t> strides(sizes.size());
   int64_t dense = 1;
   checked_sizes(sizes, dtype);
@@ -164,7 +167,7 @@ Tensor from_blob(void* data, std::vector<int64_t> sizes, DType dtype, std::funct
 }
 
 Tensor from_blob(void* data, std::vector<int64_t> sizes, std::vector<int64_t> strides, DType dtype,
-                 std::function<void(void*)> deleter) {
+                 Function<void(void*)> deleter) {
   return guarded(ErrorKind::call, [&] {
     tenon::TensorMeta meta;
     meta.dtype = inner(dtype);
@@ -188,7 +191,8 @@ Tensor from_blob(void* data, std::vector<int64_t> sizes, std::vector<int64_t> st
                    " elements");
     tenon::require(reinterpret_cast<uintptr_t>(data) % alignment == 0, "from_blob: elements of ", meta.dtype,
                    " must lie at multiples of ", alignment, " bytes");
-    auto storage = tenon::lent_storage({static_cast<std::byte*>(data), bytes}, std::move(deleter));
+    auto storage = tenon::lent_storage({static_cast<std::byte*>(data), bytes},
+                                       deleter ? std::function<void(void*)>(std::move(deleter)) : nullptr);
     return Access::wrap(tenon::Tensor(std::move(meta), std::move(storage)));
   });
 }
@@ -196,9 +200,10 @@ Tensor from_blob(void* data, std::vector<int64_t> sizes, std::vector<int64_t> st
 Tensor detail::copied(const void* data, size_t count, std::vector<int64_t> sizes, DType dtype) {
   return guarded(ErrorKind::call, [&] {
     Tensor out = made(sizes, dtype);
-    tenon::require(static_cast<uint64_t>(out.numel()) == count, "tensor: the sizes [", detail::comma_separated(sizes),
-                   "] are those of ", out.numel(), " values, got ", count);
+    tenon::require(static_cast<uint64_t>(int64_t{out.numel()}) == count, "tensor: the sizes [",
+                   detail::comma_separated(sizes), "] are those of ", int64_t{out.numel()}, " values, got ", count);
     if (count > 0) std::memcpy(Access::body(out).tensor.mutable_bytes(), data, count * out.item_size());
+    if (Recorder* recorder = current_recorder()) recorder->made(Access::unwrap(out));
     return out;
   });
 }

@@ -48,6 +48,11 @@ Value Value::dictionary(std::vector<std::pair<std::string, Value>> entries) {
   return out;
 }
 
+const char* Value::present(const char* text) {
+  if (!text) fail_call("a string was expected, got a null pointer; None is nullptr or std::nullopt");
+  return text;
+}
+
 size_t Value::size() const {
   if (kind_ < Kind::list) fail_call("a list, a tuple or a dictionary has a size, got ", describe(*this));
   return items_.size();

@@ -4,6 +4,7 @@
 
 #include "tenon/artifact/runtime_tensor.h"
 #include "tenon/interp/bind_symbols.h"
+#include "tenon/ops/custom_ops.h"
 #include "tenon/package/artifact.h"
 #include "tenon/session/arguments.h"
 
@@ -37,6 +38,7 @@ Tensor number_tensor(const CallArg& given, loop::Input::Type type) {
 struct OpenedProgram {
   std::vector<std::byte> bytes;
   std::shared_ptr<const void> owner;
+  std::vector<tenon_named_function> functions;  // of operators of the user
   tenon_pool* pool = nullptr;
   tenon_program* program = nullptr;
   ~OpenedProgram() {
@@ -52,6 +54,9 @@ std::unique_ptr<OpenedProgram> prepare_options(const CompiledProgram::Options& o
   out = {};
   out.struct_size = sizeof out;
   out.allocator = options.allocator;
+  for (const auto& [name, kernel] : custom_kernels()) opened->functions.push_back({name, kernel});
+  out.functions = opened->functions.data();
+  out.function_count = opened->functions.size();
   if (options.threads > 0) {
     check(tenon_pool_create(options.threads, &opened->pool));
     out.pool = opened->pool;

@@ -9,6 +9,7 @@
 #include "tenon/base/error.h"
 #include "tenon/compile/interpret.h"
 #include "tenon/compile/mapped_code.h"
+#include "tenon/ops/custom_ops.h"
 
 namespace tenon::artifact {
 namespace {
@@ -57,7 +58,15 @@ InProcess open_in_process(plan::Planned planned, std::span<const std::byte> weig
       if (owner->kernels[i]->name == name) return owner->code->function(i);
     return nullptr;
   };
-  for (const std::string& name : planned.tables.function_names()) {
+  const std::vector<std::string>& names = planned.tables.function_names();
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string& name = names[i];
+    if (planned.tables.is_external(static_cast<package::Id>(i))) {
+      auto* given = reinterpret_cast<void*>(find_custom_kernel(name));
+      expect(given != nullptr, "there is no operator ", name);
+      owner->functions.push_back(given);
+      continue;
+    }
     tenon_kernel kernel = generated(name);
     if (!kernel) kernel = kernels::find(name);
     void* function = kernel ? reinterpret_cast<void*>(kernel) : reinterpret_cast<void*>(kernels::find_host(name));

@@ -100,6 +100,10 @@ class Preparer : public Dispatcher {
 Graph prepare_for_gradients(const GraphBody& from, const std::vector<bool>& differentiable) {
   Replay replay(from);
   Preparer preparer(replay.graph.body());
+  // A graph within another, of which the gradient is being made: symbols of the two have names of their own.
+  sym::ShapeEnv* around = growing_shapes();
+  int& next = replay.graph->shapes.next_unbacked;
+  if (around) next = std::max(next, around->next_unbacked);
   ShapesScope shapes(&from.shapes);
   replay.inputs();
   for (size_t i = 0; i < from.inputs.size(); ++i)
@@ -122,6 +126,7 @@ Graph prepare_for_gradients(const GraphBody& from, const std::vector<bool>& diff
     retrace(node, replay, preparer.tracer, preparer);
   }
   replay.outputs();
+  if (around) around->next_unbacked = std::max(around->next_unbacked, next);
   return std::move(replay.graph);
 }
 

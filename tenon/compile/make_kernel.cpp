@@ -57,10 +57,11 @@ class Part {
     return nest_.empty() ? SymInt(1) : nest_[0]->extent;
   }
   void emit_whole() {
-    if (in_blocks()) blocks(b_.lo(), b_.hi());
+    Val lo = b_.lo(), hi = b_.hi();
+    if (in_blocks()) blocks(lo, hi);
     else if (!nest_.empty()) domain(0, true);
     else
-      b_.loop(b_.lo(), b_.hi(), {}, [&](Val, const Vals&) -> Vals {
+      b_.loop(lo, hi, {}, [&](Val, const Vals&) -> Vals {
         point();
         return {};
       });
@@ -172,7 +173,8 @@ class Rows {
   SymInt extent() const { return starts_.size() > 1 ? group(*parts_[0], 0).extent : SymInt(1); }
   void emit() {
     if (starts_.size() > 1) return nest(0);
-    b_.loop(b_.lo(), b_.hi(), {}, [&](Val, const Vals&) -> Vals {
+    Val lo = b_.lo(), hi = b_.hi();
+    b_.loop(lo, hi, {}, [&](Val, const Vals&) -> Vals {
       for (auto& p : parts_) p->emit_row();
       return {};
     });
@@ -226,12 +228,12 @@ StageKernel make_kernel(const loop::Program& program, const RowStages& stages, c
   Builder b(options.name);
   AnalyzedRows analyzed = analyze(program, stages);
   for (const RowLocal& local : analyzed.locals)
-    memory.rows[local.buffer] = b.scratch(text("row", memory.rows.size()),
-                                          element_of(program.buffers[local.buffer].dtype), local.count);
+    memory.rows[local.buffer] =
+        b.scratch(text("row", memory.rows.size()), element_of(program.buffers[local.buffer].dtype), local.count);
   std::vector<std::unique_ptr<Part>> parts;
   for (size_t i = 0; i < stages.stages.size(); ++i) {
-    parts.push_back(std::make_unique<Part>(b, program, *stages.stages[i], std::move(analyzed.loops[i]), options, out,
-                                           memory));
+    parts.push_back(
+        std::make_unique<Part>(b, program, *stages.stages[i], std::move(analyzed.loops[i]), options, out, memory));
     for (SymInt c : parts.back()->loops().conditions)
       if (std::find(out.conditions.begin(), out.conditions.end(), c) == out.conditions.end())
         out.conditions.push_back(c);

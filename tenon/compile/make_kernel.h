@@ -33,9 +33,9 @@ struct KernelOptions {
   bool numbers_are_params = false;
 };
 
-/// Stages that one kernel computes, all of them for one row after another, so that what one leaves the next finds in the
-/// first cache. The rows are the same loops of all of them: the first `rows` of each domain that have not one iteration.
-/// With none the stages run one after the other.
+/// Stages that one kernel computes, all of them for one row after another, so that what one leaves the next finds in
+/// the first cache. The rows are the same loops of all of them: the first `rows` of each domain that have not one
+/// iteration. With none the stages run one after the other.
 struct RowStages {
   std::vector<const loop::Stage*> stages;
   size_t rows = 0;

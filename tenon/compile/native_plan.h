@@ -41,10 +41,11 @@ struct Plan {
   std::vector<uint32_t> lanes_loop_of;                       // per value: the lanes loop it is defined in, or ~0
   std::vector<std::vector<char>> coalesced;  // per loop and carry: what the body hands on is made in place
   std::map<ValueId, uint64_t> constants;
-  std::map<std::pair<uint64_t, int>, int> held;  // constant (bits, bytes) of lanes -> a register that nothing else wants
-  std::map<uint64_t, int> held_tables;           // likewise, of sixteen 32-bit constants on AVX-512
-  std::vector<char> index_used;  // per lanes loop: its variable as a value
-  int frame = 0;                 // bytes of slots, after the fixed ones
+  std::map<std::pair<uint64_t, int>, int>
+      held;                             // constant (bits, bytes) of lanes -> a register that nothing else wants
+  std::map<uint64_t, int> held_tables;  // likewise, of sixteen 32-bit constants on AVX-512
+  std::vector<char> index_used;         // per lanes loop: its variable as a value
+  int frame = 0;                        // bytes of slots, after the fixed ones
 };
 
 constexpr uint32_t no_loop = ~0u;

@@ -11,7 +11,7 @@ namespace {
 
 using loop::BufferId;
 
-constexpr int64_t most_local_elements = 16384;  // of one buffer's row
+constexpr int64_t most_local_elements = 16384;    // of one buffer's row
 constexpr int64_t most_local_bytes = 192 * 1024;  // of all of them: they should stay in the second cache
 
 /// Loops of the stage's domain up to the `rows`th that has more than one iteration.
@@ -59,7 +59,7 @@ class Analysis {
       auto whole = reach(b);
       if (!whole) continue;
       SymInt count = whole->last - whole->first + 1;
-      if (!count.is_int() || count.as_int() > most_local_elements) continue;
+      if (!count.is_int() || count.as_int() <= 0 || count.as_int() > most_local_elements) continue;
       bytes += count.as_int() * static_cast<int64_t>(item_size(program_.buffers[b].dtype));
       if (bytes > most_local_bytes) break;
       out.locals.push_back({b, static_cast<uint64_t>(count.as_int())});

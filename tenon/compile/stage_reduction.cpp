@@ -21,7 +21,8 @@ static bool in_columns(const loop::Stage& stage, const StageLoops& loops) {
   auto lanes = loops.best_lanes();
   if (!lanes || (loops.domain[*lanes].extent.is_int() && loops.domain[*lanes].extent.as_int() < 16)) return false;
   bool together = false;
-  for (const auto& [id, access] : loops.loads) {
+  for (const auto& load : loops.loads) {
+    const auto& access = load.second;
     SymInt by_lane = access.at.by_loop[loops.domain[*lanes].last];
     bool by_term = std::any_of(loops.reduce.begin(), loops.reduce.end(),
                                [&](const LoopGroup& g) { return access.at.by_loop[g.last] != SymInt(0); });
@@ -276,7 +277,8 @@ Vals StageReduction::column_chunk(int64_t first, int64_t count) {
     return at;
   };
   // Terms from `base` on, which is a multiple of at_once, stand in one row of the innermost loop.
-  const bool one_row = groups.size() == 1 || (groups.back().extent.is_int() && groups.back().extent.as_int() % at_once == 0);
+  const bool one_row =
+      groups.size() == 1 || (groups.back().extent.is_int() && groups.back().extent.as_int() % at_once == 0);
   auto with = [&](const Vals& so_far, const Vals& row, Val base, int j) {
     Vals at = row;
     if (one_row) at.back() = at.back() + b_.integer(Type::i64, j);

@@ -125,6 +125,12 @@ Place StageValues::place(uint32_t memory, const Linear& at, bool always_over_lan
   return out;
 }
 
+/// The index of a loop that has as many iterations as there are places.
+bool StageValues::whole_loop(ExprId at, SymInt places) const {
+  const ExprNode& n = program_.arena[at];
+  return n.fn == Fn::index && loops_.extents[static_cast<size_t>(n.integer)] == places;
+}
+
 Place StageValues::computed_place(uint32_t memory, const loop::Buffer& buffer, std::span<const ExprId> at,
                                   const Val* wanted, Val& inside, bool always_over_lanes) {
   Place out;
@@ -135,8 +141,10 @@ Place StageValues::computed_place(uint32_t memory, const loop::Buffer& buffer, s
   bool linear = true;
   for (size_t d = 0; d < at.size(); ++d) {
     Val index = value(at[d]);
-    Val fits = b_.emit(Op::ult, Type::b1, {index, size(buffer.sizes[d])});
-    inside = inside.builder ? inside & fits : fits;
+    if (!whole_loop(at[d], buffer.sizes[d])) {
+      Val fits = b_.emit(Op::ult, Type::b1, {index, size(buffer.sizes[d])});
+      inside = inside.builder ? inside & fits : fits;
+    }
     Val part = index * size(buffer.strides[d]);
     if (varies(part)) offset = offset.builder ? offset + part : part;
     else base = base + part;

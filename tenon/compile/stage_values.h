@@ -13,9 +13,9 @@ Element element_of(DType dtype);  // Unsupported where kernels have none
 
 /// The memory that the stages of one kernel know.
 struct StageMemory {
-  std::map<loop::BufferId, uint32_t> ids;  // memory of the kernel
-  std::vector<loop::BufferId> written;     // by any of the stages
-  std::map<loop::BufferId, uint32_t> rows; // buffers of which one row is kept, in scratch memory
+  std::map<loop::BufferId, uint32_t> ids;   // memory of the kernel
+  std::vector<loop::BufferId> written;      // by any of the stages
+  std::map<loop::BufferId, uint32_t> rows;  // buffers of which one row is kept, in scratch memory
 };
 
 class StageValues {
@@ -69,6 +69,7 @@ class StageValues {
   /// A place by computed indices, and whether it is inside of the buffer; a fault where it is not and `wanted` holds.
   Place computed_place(uint32_t memory, const loop::Buffer& buffer, std::span<const loop::ExprId> at, const Val* wanted,
                        Val& inside, bool always_over_lanes);
+  bool whole_loop(loop::ExprId at, SymInt places) const;
   bool varies(Val v) const { return b_.value(v.id).varying; }
 
   struct Position {

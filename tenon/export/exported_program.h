@@ -80,6 +80,8 @@ struct OpaquePayload {
 struct SampleInputs {
   Tree tree;
   std::vector<CallArg> leaves;
+  std::span<const std::byte> file = {};         // that they were read from; none where they are others by now
+  std::shared_ptr<const void> owner = nullptr;  // of its bytes
 };
 
 struct ExportedProgram {

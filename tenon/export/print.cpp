@@ -285,7 +285,7 @@ class GraphPrinter {
     std::string whole = line.name;
     lines_.push_back(std::move(line));
     auto add_item = [&](Value v, size_t i) {
-      if (!v) return;
+      if (!v || graph_.info(v).name.empty()) return;  // nobody reads it, and it has no name
       lines_.push_back({.name = graph_.info(v).name,
                         .annotation = annotation(graph_.info(v)),
                         .expression = text(whole, "[", i, "]"),
@@ -397,8 +397,10 @@ std::string to_text(const ExportedProgram& program) {
   out += "Range constraints: {";
   bool first = true;
   for (const auto& [key, range] : program.ranges) {
-    out += text(first ? "" : ", ", printable(key, Lines::one), ": VR[", range.has_lo() ? text(range.lo) : "-int_oo",
-                ", ", range.has_hi() ? text(range.hi) : "int_oo", "]");
+    std::string_view endless = starts_with(key, "zf") || starts_with(key, "zuf") ? "oo" : "int_oo";
+    out += text(first ? "" : ", ", printable(key, Lines::one), ": VR[",
+                range.has_lo() ? text(range.lo) : text("-", endless), ", ",
+                range.has_hi() ? text(range.hi) : std::string(endless), "]");
     first = false;
   }
   return out + "}\n";

@@ -95,10 +95,6 @@ std::optional<std::string> why_not_runnable(const ExportedProgram& program) {
         text(quoted(payload.name),
              " is stored as a pickle of a custom class, which Tenon does not execute; the program can be shown "
              "and converted only"));
-  for (const InputSpec& spec : program.signature.inputs)
-    if (spec.kind == InputKind::token)
-      search.found(text("effect tokens are not supported yet, and the input ", quoted(spec.name),
-                        " is one; the program can be shown and converted only"));
   search.look(program.graph.body());
   if (starts_with(program.torch_version, "2.6")) search.look_for_autocast(program.graph.body());
   for (const auto* list : {&program.state, &program.constants})
@@ -113,9 +109,10 @@ void move_to_cpu(ExportedProgram& program) {
   if (!program.samples) return;
   program.samples = [samples = std::move(program.samples)] {
     std::optional<SampleInputs> out = samples();
-    if (out)
-      for (CallArg& leaf : out->leaves)
-        if (auto* tensor = leaf.get<Tensor>()) leaf = on_cpu(*tensor);
+    if (!out) return out;
+    for (CallArg& leaf : out->leaves)
+      if (auto* tensor = leaf.get<Tensor>()) leaf = on_cpu(*tensor);
+    out->file = {};
     return out;
   };
 }

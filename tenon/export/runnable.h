@@ -8,7 +8,7 @@
 namespace tenon {
 
 /// Why a program cannot be differentiated and run, whatever its operators: tensors on another device than the CPU,
-/// complex or sparse tensors, tokens, custom objects. Nothing where it can.
+/// complex or sparse tensors, custom objects. Nothing where it can.
 std::optional<std::string> why_not_runnable(const ExportedProgram& program);
 
 /// Puts every tensor of the program on the CPU: state, constants, sample inputs, what the graph says of its values, and

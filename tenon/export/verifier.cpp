@@ -36,8 +36,9 @@ class ProgramVerifier {
     check_trees();
     for (const auto& [key, range] : program_.ranges) {
       require(!range.is_empty(), "the range of ", quoted(key), " is empty: from ", range.lo, " to ", range.hi);
-      ranged_.insert(key);
+      named_.insert(key);
     }
+    collect_named(graph_);
     check_hints();
     check_graph(graph_);
   }
@@ -182,13 +183,24 @@ class ProgramVerifier {
     }
   }
 
+  void collect_named(const GraphBody& graph) {
+    for (const ValueInfo& info : graph.values) {
+      for (SymInt size : info.meta.sizes)
+        if (size.is_symbol()) named_.insert(size.name());
+      if (info.expr.is_symbol()) named_.insert(info.expr.name());
+    }
+    for (const Node& node : graph.nodes)
+      for (const Arg& arg : node.args)
+        if (auto* subgraph = arg.get<Subgraph>()) collect_named(*subgraph->body);
+  }
+
   void check_symbols(SymInt expr, std::string_view value) {
     if (expr.is_int() || !seen_.insert(expr).second) return;
     bool known = expr.is_integer_typed();
     for (SymInt symbol : sym::symbols_of(expr)) {
-      if (symbol.traits().integer && !ranged_.contains(symbol.name()))
+      if (symbol.traits().integer && !named_.contains(symbol.name()))
         fail("the value ", quoted(value), " depends on the symbol ", quoted(symbol.name()),
-             ", which has no range in range_constraints");
+             ", which has no range in range_constraints and is no size of a tensor");
       known = known && hints_.find(symbol);
     }
     if (!known) return;
@@ -203,7 +215,8 @@ class ProgramVerifier {
   const ExportedProgram& program_;
   const GraphBody& graph_;
   StringMap state_, constants_;
-  std::unordered_set<std::string_view> opaque_, user_inputs_, parameters_, buffers_, ranged_;
+  std::unordered_set<std::string_view> opaque_, user_inputs_, parameters_, buffers_;
+  std::unordered_set<std::string_view> named_;  // symbols with a range, or that are a size or a number themselves
   std::unordered_set<SymInt> seen_;
   sym::Bindings hints_;  // of the symbols, for the example inputs
 };

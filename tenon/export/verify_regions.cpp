@@ -128,6 +128,9 @@ class RegionVerifier {
     if (v && *v) {
       const ValueInfo& info = graph_.info(*v);
       good = info.type == ValueType::boolean || info.type == ValueType::integer || info.type == ValueType::tensor;
+      if (info.type == ValueType::tensor)
+        if (auto elements = count(info.meta.sizes).constant())
+          need(*elements == 1, "expected a condition of one element, got ", described(info));
     }
     need(good, "expected a condition as its first argument, got ", to_text(graph_, condition));
     std::vector<Arg> operands;
@@ -136,6 +139,8 @@ class RegionVerifier {
       take(body(at), operands);
       gives(body(at));
     }
+    need(body(1).outputs.size() == body(2).outputs.size(), "its graphs give ", body(1).outputs.size(), " and ",
+         body(2).outputs.size(), " values, which must be as many");
   }
 
   using Infos = std::vector<ValueInfo>;

@@ -2,6 +2,7 @@
 
 #include <unordered_map>
 
+#include "tenon/graph/symbol_names.h"
 #include "tenon/sym/evaluate.h"
 #include "tenon/tensor/arg_members.h"
 
@@ -148,6 +149,7 @@ std::unordered_map<SymInt, size_t> symbols_from_data(const GraphBody& graph) {
       for_each_symbol(info.type == ValueType::tensor ? Arg(info.meta.sizes) : Arg(info.expr), visit);
     });
   };
+  for (const Arg& input : graph.inputs) each(input, [&](SymInt s) { found.try_emplace(s, graph.nodes.size()); });
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     std::vector<SymInt> shown;
     for (const Arg& result : graph.nodes[i].results) each(result, [&](SymInt s) { shown.push_back(s); });
@@ -155,7 +157,24 @@ std::unordered_map<SymInt, size_t> symbols_from_data(const GraphBody& graph) {
     for (const Arg& arg : graph.nodes[i].args) each(arg, [&](SymInt s) { std::erase(shown, s); });
     for (SymInt s : shown) found.try_emplace(s, i);
   }
+  std::erase_if(found, [&](const auto& entry) { return entry.second == graph.nodes.size(); });
   return found;
+}
+
+/// Whether data must tell a number that the program knows already (it was asserted to be 3, or to equal another one): a
+/// run compares them.
+bool is_expected(const GraphBody& graph, size_t node, const std::unordered_map<SymInt, size_t>& origins) {
+  const Op& op = *graph.nodes[node].op;
+  if (op.kind == OpKind::symbolic || op.kind == OpKind::structural || op.traits.measures != Measure::none) return false;
+  bool expected = false;
+  for_each_result(graph.nodes[node], [&](Value v) {
+    const ValueInfo& info = graph.info(v);
+    if (info.type != ValueType::integer && info.type != ValueType::boolean) return;
+    expected = true;
+    for (SymInt s : sym::symbols_of(info.expr))
+      if (auto at = origins.find(s); at != origins.end() && at->second == node) expected = false;
+  });
+  return expected;
 }
 
 }  // namespace
@@ -178,7 +197,7 @@ Graph remove_dead_code(Graph graph) {
     const Node& node = body.nodes[i];
     bool live = keep[i] || node.op->traits.asserts || node.op->writes() || node.op->traits.unknown;
     for_each_result(node, [&](Value v) { live = live || needed[v.id]; });
-    keep[i] = live;
+    keep[i] = live = live || is_expected(body, i, origins);
     if (live)
       for (const Arg& arg : node.args) need(arg);
   }
@@ -220,6 +239,16 @@ void verify(const GraphBody& graph) {
     for_each_tensor(output, [&](const Value& v) {
       expect(!v || (v.id < graph.values.size() && defined[v.id]), "an output is not defined");
     });
+}
+
+void reserve_names(const GraphBody& graph, sym::ShapeEnv& shapes) {
+  for (const ValueInfo& info : graph.values) {
+    for (SymInt e : info.meta.sizes) shapes.reserve_names(e);
+    shapes.reserve_names(info.expr);
+  }
+  for (const Node& node : graph.nodes)
+    for (const Arg& arg : node.args)
+      if (auto* within = arg.get<Subgraph>()) reserve_names(*within->body, shapes);
 }
 
 }  // namespace tenon

@@ -99,6 +99,16 @@ class Line {
     rest_.remove_prefix(n);
     return out;
   }
+  // The first of `ends` that is not within parentheses.
+  size_t end_of_expression(std::string_view ends) const {
+    int depth = 0;
+    for (size_t i = 0; i < rest_.size(); ++i) {
+      if (depth == 0 && ends.find(rest_[i]) != std::string_view::npos) return i;
+      if (rest_[i] == '(') ++depth;
+      if (rest_[i] == ')') --depth;
+    }
+    return std::string_view::npos;
+  }
   std::string name() {
     need("%");
     return word();
@@ -107,7 +117,7 @@ class Line {
     need("[");
     Sizes out;
     while (!accept("]")) {
-      size_t n = rest_.find_first_of(",]");
+      size_t n = end_of_expression(",]");
       out.push_back(sym::parse(trim(rest_.substr(0, n))));
       rest_.remove_prefix(n);
       accept(",");
@@ -203,7 +213,7 @@ class Line {
         if (w == tenon::name(f)) return f;
       fail("torch.", w, " is not understood in ", quoted(whole_, 200));
     }
-    size_t n = rest_.find_first_of(",);]");
+    size_t n = end_of_expression(",);]");
     std::string_view w = trim(rest_.substr(0, n));
     rest_.remove_prefix(n == std::string_view::npos ? rest_.size() : n);
     if (w == "None") return {};

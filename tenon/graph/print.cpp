@@ -44,8 +44,7 @@ std::string to_text(const GraphBody& graph, const Arg& arg) {
       out += text(i ? ", " : "", quoted(mapping->keys[i], 200), ": ", to_text(graph, mapping->values[i]));
     return out + "}";
   }
-  if (auto* object = arg.get<ObjectName>())
-    return text("object ", quoted(object->name), " of ", quoted(object->class_name));
+  if (auto* object = arg.get<ObjectName>()) return printable(object->name, Lines::one);
   if (auto* b = arg.get<bool>()) return *b ? "True" : "False";
   if (auto* i = arg.get<SymInt>()) return text(*i);
   if (auto* d = arg.get<double>()) return text(*d);

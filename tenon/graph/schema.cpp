@@ -182,6 +182,7 @@ class Parser {
     int64_t i = std::stoll(w);
     if (negative) i = -i;
     if (type.kind == TypeKind::dtype && i == 4) return DType::i64;  // files spell "long" as its number
+    if (type.kind == TypeKind::dtype && i == 6) return DType::f32;  // and "float"
     if (type.list) return Sizes(2, SymInt(i));  // int[2] stride=1; a broadcasting list takes its length when used
     if (type.kind == TypeKind::floating) return static_cast<double>(i);
     return i;
@@ -213,7 +214,8 @@ std::string value_text(const CallArg& value, const Type& type) {
   if (auto* d = value.get<double>()) return double_text(*d);
   if (value.is<MemoryFormat>()) return "0";  // only contiguous_format is a default
   if (auto* l = value.get<Layout>()) return std::string(name(*l));
-  if (auto* d = value.get<DType>()) return *d == DType::i64 ? "4" : std::string(torch_name(*d));
+  if (auto* d = value.get<DType>())
+    return *d == DType::i64 ? "4" : *d == DType::f32 ? "6" : std::string(torch_name(*d));
   if (auto* l = value.get<std::vector<double>>()) return text(*l);
   if (auto* l = value.get<std::vector<bool>>()) {
     std::string out = "[";

@@ -27,7 +27,11 @@ namespace {
 int64_t reach_bytes(const loop::Buffer& b) {
   int64_t last = 0;
   for (size_t d = 0; d < b.sizes.size(); ++d) {
+    if (!b.sizes[d].is_int() || !b.strides[d].is_int())
+      fail(b.name, ": its sizes are ", b.sizes, ", and no input and no data tell how much that is");
     if (b.sizes[d].as_int() == 0) return 0;
+    if (b.sizes[d].as_int() < 0 || b.strides[d].as_int() < 0)
+      fail(b.name, ": expected sizes and strides of at least 0, got sizes ", b.sizes, " and strides ", b.strides);
     last = sym::checked_add(last, sym::checked_mul(b.sizes[d].as_int() - 1, b.strides[d].as_int()));
   }
   return sym::checked_mul(sym::checked_add(last, 1), static_cast<int64_t>(item_size(b.dtype)));
@@ -193,6 +197,21 @@ CallArg evaluated(const CallArg& arg, const sym::Bindings& symbols) {
   size_t equals = origin.rfind(" = ");
   std::string op = equals == origin.npos ? origin : origin.substr(equals + 3);
   fail("node ", starts_with(what, op) ? origin.substr(0, origin.size() - op.size()) : origin + ": ", what);
+}
+
+/// ", but s0 is 3, s1 is 4"
+std::string numbers_in(SymInt condition, const sym::Bindings& symbols) {
+  std::string out;
+  for (SymInt s : sym::symbols_of(condition))
+    if (auto value = symbols.find(s)) out += text(out.empty() ? ", but " : ", ", s, " is ", *value);
+  return out;
+}
+
+void require_check(bool holds, const loop::Check& check, const sym::Bindings& symbols) {
+  if (holds) return;
+  fail("an assertion of the program failed: ",
+       check.message.empty() ? text(check.condition) : quoted(check.message, 300),
+       numbers_in(check.condition, symbols));
 }
 
 double number_in(const loop::Buffer& b, std::byte* place) { return scalar_value(borrowed(b, place)); }
@@ -378,8 +397,8 @@ class ProgramRunner::Run {
       if (!buffer.sizes[d].is_symbol()) continue;
       if (!changing_.contains(buffer.sizes[d].name()))
         if (auto known = now.find(buffer.sizes[d]))
-          require(*known == sizes[d], "an input was given for a size of ", *known, " (", buffer.sizes[d],
-                  "), the data say ", sizes[d]);
+          require(*known == sizes[d], buffer.sizes[d], " is ", *known, " by what was told before, the data say ",
+                  sizes[d]);
       now.set(buffer.sizes[d], sizes[d].as_int());
     }
     resolve(buffer, now);
@@ -398,16 +417,14 @@ class ProgramRunner::Run {
     int64_t value = bind.dim < 0 ? integer_in(b, places_[bind.from])
                                  : held_[bind.from].sizes()[static_cast<size_t>(bind.dim)].as_int();
     if (auto known = symbols.find(bind.symbol); known && !changing_.contains(bind.symbol.name()))
-      require(*known == SymInt(value), "an input was given for a size of ", *known, " (", bind.symbol,
-              "), the data say ", value);
+      require(*known == SymInt(value), bind.symbol, " is ", *known, " by what was told before, the data say ", value);
     symbols.set(bind.symbol, value);
   }
 
   void check(const loop::Check& check, const Prepared& p) const {
     bool holds = check.tensor == no_buffer ? sym::evaluate_bool(check.condition, symbols)
                                            : number_in(p.buffers[check.tensor], places_[check.tensor]) != 0;
-    require(holds, "an assertion of the program failed",
-            check.message.empty() ? text(": ", check.condition) : text(": ", quoted(check.message, 300)));
+    require_check(holds, check, symbols);
   }
 
   const loop::Program& program_;
@@ -427,8 +444,22 @@ std::vector<CallArg> ProgramRunner::run(std::span<const CallArg> inputs, const O
   install();
   DispatchScope eager(nullptr);
   Run run(program_, segments_->changing, inputs, options);
+  check_guards(run);
   run_block(segments_->main, run, options);
   return run.finish();
+}
+
+// Conditions on the inputs stand in front; preparing the steps behind them relies on them.
+void ProgramRunner::check_guards(const Run& run) const {
+  for (size_t i = 0; i < program_.steps.size(); ++i) {
+    auto* check = std::get_if<loop::Check>(&program_.steps[i]);
+    if (!check || check->tensor != no_buffer) return;
+    for (SymInt s : sym::symbols_of(check->condition))
+      if (!run.symbols.find(s)) return;
+    try {
+      require_check(sym::evaluate_bool(check->condition, run.symbols), *check, run.symbols);
+    } catch (const Error& e) { fail_in(program_.origins[program_.nodes[i]], e.what()); }
+  }
 }
 
 void ProgramRunner::run_block(Block& block, Run& run, const Options& options) {

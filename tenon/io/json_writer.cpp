@@ -36,7 +36,7 @@ void append_json_string(std::string& out, std::string_view value) {
   out += '"';
   for (std::string_view rest = value; !rest.empty();) {
     int32_t signed_point = take_code_point(rest);
-    require(signed_point >= 0, "cannot write ", quoted(value), " as JSON: it is not UTF-8");
+    if (signed_point < 0) fail("cannot write ", quoted(value), " as JSON: it is not UTF-8");
     auto point = static_cast<uint32_t>(signed_point);
     switch (point) {
       case '"': out += "\\\""; continue;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tenon/base/error.h"
+#include "tenon/sym/exact.h"
 
 namespace tenon {
 
@@ -20,8 +21,13 @@ std::optional<Sizes> view_strides(const Sizes& base_sizes, const Sizes& base_str
     if (size == SymInt(0)) return contiguous_strides(sizes);
   // Dense memory may be cut up anew in any way; that symbolic sizes multiply to the same number is for the run to
   // check.
-  if (!(count(base_sizes).is_int() && count(sizes).is_int()) && base_strides == contiguous_strides(base_sizes))
-    return contiguous_strides(sizes);
+  if (!(count(base_sizes).is_int() && count(sizes).is_int())) {
+    Sizes dense = contiguous_strides(base_sizes);
+    bool is_dense = true;
+    for (size_t i = 0; i < dense.size() && is_dense; ++i)
+      is_dense = base_sizes[i] == SymInt(1) || sym::equal_if_exact(base_strides[i], dense[i]);
+    if (is_dense) return contiguous_strides(sizes);
+  }
   Sizes strides(sizes.size(), SymInt(1));
   // Walk both shapes from the right; a run of base dims that lie densely behind each other may be cut up anew.
   size_t next = sizes.size();
@@ -29,10 +35,11 @@ std::optional<Sizes> view_strides(const Sizes& base_sizes, const Sizes& base_str
   SymInt base_count = 1;
   for (size_t b = base_sizes.size(); b-- > 0;) {
     base_count = base_count * base_sizes[b];
-    bool ends = b == 0 || (!(base_sizes[b - 1] == SymInt(1)) && !(base_strides[b - 1] == base_count * chunk_stride));
+    bool ends = b == 0 || (!(base_sizes[b - 1] == SymInt(1)) &&
+                           !sym::equal_if_exact(base_strides[b - 1], base_count * chunk_stride));
     if (!ends) continue;
     SymInt view_count = 1;
-    while (next > 0 && (!(view_count == base_count) || sizes[next - 1] == SymInt(1))) {
+    while (next > 0 && (!sym::equal_if_exact(view_count, base_count) || sizes[next - 1] == SymInt(1))) {
       // Stop when the chunk is full; a remaining dim of 1 may be taken by it.
       SymInt taken = view_count * sizes[next - 1];
       if (view_count.is_int() && base_count.is_int() && taken.is_int() && taken.as_int() > base_count.as_int()) break;
@@ -40,7 +47,7 @@ std::optional<Sizes> view_strides(const Sizes& base_sizes, const Sizes& base_str
       view_count = taken;
       --next;
     }
-    if (!(view_count == base_count)) return std::nullopt;
+    if (!sym::equal_if_exact(view_count, base_count)) return std::nullopt;
     if (b > 0) {
       chunk_stride = base_strides[b - 1];
       base_count = 1;

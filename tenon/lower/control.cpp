@@ -229,13 +229,19 @@ template <class Make>
 void Lowering::body(loop::Control& control, const Make& make) {
   std::vector<loop::Step> steps = std::exchange(program_.steps, {});
   std::vector<uint32_t> nodes = std::exchange(program_.nodes, {});
-  std::unordered_set<std::string> bound = bound_;  // what is bound in a body is known there alone
+  std::unordered_set<std::string> bound = bound_;     // what is bound in a body is known there alone
+  sym::Guards relied_on = lowered_.relied_on.guards;  // likewise what was checked in it
   auto origin = static_cast<uint32_t>(program_.origins.size() - 1);
+  size_t awaiting = lowered_.awaiting.size();
+  ++lowered_.depth;
   make();
+  --lowered_.depth;
+  if (lowered_.awaiting.size() > awaiting) lowered_.awaiting.resize(awaiting);
   program_.nodes.resize(program_.steps.size(), origin);
   loop::Body made{std::exchange(program_.steps, std::move(steps)), std::exchange(program_.nodes, std::move(nodes))};
   control.bodies.push_back(std::move(made));
   bound_ = std::move(bound);
+  lowered_.relied_on.guards = std::move(relied_on);
 }
 
 void Lowering::lower_inside() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tenon/graph/symbol_names.h"
 #include "tenon/lower/lowering.h"
 
 namespace tenon {
@@ -18,6 +19,7 @@ void Lowering::run() {
   add_outputs();
   program_.nodes.resize(program_.steps.size(), static_cast<uint32_t>(program_.origins.size() - 1));
   program_.ranges = lowered_.shapes.ranges;
+  add_guards_in_front();
   loop::verify(program_);
 }
 
@@ -102,6 +104,7 @@ void Lowering::lower_node(const Node& node) {
     if (auto* v = a.get<Value>(); v && *v && !is_tensor(*v)) args.emplace_back(graph_.info(*v).expr);
     else args.push_back(map_tensors<Tensor>(a, [&](const Value& v) { return v ? tensors_[v.id] : Tensor(); }));
   }
+  guard(node, args);
   switch (implementation_of(*node.op, args)) {
     case Implementation::view: return view(node, args);
     case Implementation::stages: return stages(node, args);
@@ -245,8 +248,7 @@ void Lowering::host(const Node& node, const CallArgs& args) {
       program_.buffers.push_back({dtype, {}, {}, Role::arena, 0, info.name});
       auto id = static_cast<BufferId>(program_.buffers.size() - 1);
       call.results.emplace_back(loop::BufferRef{id});
-      if (info.expr.is_symbol()) binds.push_back({info.expr, id, -1});
-      bound_.insert(std::string(info.expr.is_symbol() ? info.expr.name() : ""));
+      bind_number(info.expr, id, binds);
       continue;
     }
     call.results.push_back(
@@ -260,8 +262,81 @@ void Lowering::host(const Node& node, const CallArgs& args) {
     });
   }
   program_.steps.emplace_back(std::move(call));
+  add_binds(binds);
+}
+
+// PyTorch writes the number of a boolean as u0 == 1, that of a number which was asserted to be 3 as 3, and that of one
+// which was asserted to equal another as that one.
+void Lowering::bind_number(SymInt expr, BufferId from, std::vector<loop::Bind>& binds) {
+  // An input that has a size of the data is a cotangent: it may be left out, and is compared where it is not.
+  auto open = [&](SymInt e) {
+    if (!e.is_symbol() || bound_.contains(std::string(e.name()))) return false;
+    return e.name().starts_with('u') || !lowered_.given.contains(std::string(e.name()));
+  };
+  auto take = [&](SymInt symbol) {
+    binds.push_back({symbol, from, -1});
+    bound_.emplace(symbol.name());
+  };
+  if (open(expr)) return take(expr);
+  if (expr.kind() == sym::Kind::eq && expr.args()[1] == SymInt(1) && open(expr.args()[0])) return take(expr.args()[0]);
+  if (is_floating(program_.buffers[from].dtype)) return;  // a number that was asserted to equal another is not used
+  SymInt found = lowered_.shapes.fresh_unbacked({sym::Range::minus_infinity, sym::Range::infinity});
+  take(found);
+  SymInt wanted = expr.is_boolean_typed() ? sym::where(expr, SymInt(1), SymInt(0)) : expr;
+  lowered_.awaiting.push_back(
+      {sym::eq(found, wanted), no_buffer,
+       text("the program was exported under ", found, " == ", wanted, ", where ", found, " is what the data say")});
+}
+
+void Lowering::add_binds(const std::vector<loop::Bind>& binds) {
   for (const loop::Bind& bind : binds) program_.steps.emplace_back(bind);
   for (const loop::Bind& bind : binds) check_range(bind.symbol);
+  std::erase_if(lowered_.awaiting, [&](const loop::Check& check) {
+    if (!is_known(check.condition)) return false;
+    program_.steps.emplace_back(check);
+    return true;
+  });
+}
+
+void Lowering::guard(const Node& node, const CallArgs& args) {
+  bool symbolic = false;
+  auto look = [&](SymInt e) { symbolic = symbolic || !e.is_int(); };
+  for (const CallArg& arg : args) {
+    if (auto* e = arg.get<SymInt>()) look(*e);
+    else if (auto* list = arg.get<Sizes>())
+      for (SymInt e : *list) look(e);
+    else
+      for_each_tensor(arg, [&](const Tensor& t) {
+        if (t)
+          for (SymInt e : t.sizes()) look(e);
+      });
+  }
+  if (!symbolic || node.op->traits.asserts) return;
+  size_t before = lowered_.relied_on.guards.size();
+  {
+    ShapesScope scope(&lowered_.relied_on);
+    MetaCall call(*node.op, args);
+    if (node.op->def && node.op->def->view) node.op->def->view(call);  // its base may lie otherwise here
+    else infer(*node.op, args);
+  }
+  for (size_t i = before; i < lowered_.relied_on.guards.size(); ++i) add_guard(lowered_.relied_on.guards.begin()[i]);
+}
+
+void Lowering::add_guard(const sym::Guard& guard) {
+  loop::Check check{guard.condition, no_buffer, text(guard.where, " relies on ", guard.condition, ": ", guard.reason)};
+  bool from_inputs = lowered_.depth == 0;
+  for (SymInt s : sym::symbols_of(guard.condition))
+    from_inputs = from_inputs && lowered_.given.contains(std::string(s.name()));
+  if (from_inputs) {
+    lowered_.guards.push_back(std::move(check));
+    lowered_.guard_origins.push_back(static_cast<uint32_t>(program_.origins.size() - 1));
+  } else if (is_known(guard.condition)) program_.steps.emplace_back(std::move(check));
+}
+
+// Conditions on what the inputs tell come before every other step.
+void Lowering::add_guards_in_front() {
+  program_.steps.insert(program_.steps.begin(), lowered_.guards.begin(), lowered_.guards.end());
+  program_.nodes.insert(program_.nodes.begin(), lowered_.guard_origins.begin(), lowered_.guard_origins.end());
 }
 
 void Lowering::mention(SymInt e, std::unordered_set<std::string>& names) {
@@ -379,24 +454,11 @@ void Lowering::add_outputs() {
   for (const Update& u : updates) copy(u.from, u.to);
 }
 
-namespace {
-
-// Symbols of loops and choices go by names that no other has.
-void reserve_names(const GraphBody& graph, sym::ShapeEnv& shapes) {
-  for (const ValueInfo& info : graph.values) {
-    for (SymInt e : info.meta.sizes) shapes.reserve_names(e);
-    shapes.reserve_names(info.expr);
-  }
-  for (const Node& node : graph.nodes)
-    for (const Arg& arg : node.args)
-      if (auto* within = arg.get<Subgraph>()) reserve_names(*within->body, shapes);
-}
-
-}  // namespace
-
 loop::Program lower(const GraphBody& graph, const CallingConvention& convention) {
   Lowered lowered;
   lowered.shapes = graph.shapes;
+  lowered.relied_on = graph.shapes;
+  lowered.relied_on.guards = {};  // taken anew, of those nodes alone that are left
   if (std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& n) { return Lowering::is_control(n); }))
     reserve_names(graph, lowered.shapes);
   Lowering(graph, convention, lowered).run();

@@ -15,6 +15,11 @@ struct Lowered {
   sym::ShapeEnv shapes;                   // with the symbols of loops and choices
   std::unordered_set<std::string> bound;  // symbols that data has told so far
   std::unordered_set<std::string> given;  // symbols that the inputs tell
+  sym::ShapeEnv relied_on;                // what rules have relied on so far, as guards
+  std::vector<loop::Check> guards;        // of these, those over symbols that the inputs tell
+  std::vector<uint32_t> guard_origins;
+  size_t depth = 0;                   // of bodies of control flow
+  std::vector<loop::Check> awaiting;  // numbers that data told, against expressions whose symbols are not bound yet
   std::unordered_map<loop::BufferId, TensorMeta>
       root_meta;  // of buffers that are no views: how the value lies in its storage
 };
@@ -66,6 +71,13 @@ class Lowering {
   static void mention(SymInt e, std::unordered_set<std::string>& names);
   static void mention(const CallArg& arg, std::unordered_set<std::string>& names);
   void check_range(SymInt symbol);
+  /// What the rule of a call with symbolic sizes relies on: guards of the program, or checks before the node's steps.
+  void guard(const Node& node, const CallArgs& args);
+  void add_guard(const sym::Guard& guard);
+  void add_guards_in_front();
+  /// A number that a call leaves in a buffer, and the expression that it is in the program.
+  void bind_number(SymInt expr, BufferId from, std::vector<loop::Bind>& binds);
+  void add_binds(const std::vector<loop::Bind>& binds);
   void checks(const Node& node, const CallArgs& args);
   BufferId temporary(const loop::Buffer& like, Role role, size_t slot, std::string name);
   void copy(BufferId from, BufferId to);

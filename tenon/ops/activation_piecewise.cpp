@@ -6,6 +6,7 @@
 #include "tenon/ops/random.h"
 #include "tenon/ops/views.h"
 #include "tenon/ops/where.h"
+#include "tenon/ops/writing.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
 
@@ -14,7 +15,7 @@ namespace tenon {
 Handle relu, hardtanh, leaky_relu, elu, threshold_backward, leaky_relu_backward;
 
 static Handle hardtanh_backward, hardswish_backward, hardsigmoid_backward, elu_backward, hardshrink_backward,
-    softshrink_backward, prelu_kernel, prelu_backward;
+    softshrink_backward, prelu_kernel, prelu_backward, rrelu_functional;
 
 namespace {
 
@@ -326,21 +327,33 @@ void register_activation_piecewise(Registry& ops) {
         return mul(x, where(le(x, 0.0), slope, 1.0));
       },
   });
+  ops.add(rrelu_functional,
+          {
+              .schema = "rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125, Scalar "
+                        "upper=0.33333333333333331, bool training=False, "
+                        "Generator? generator=None) -> (Tensor, Tensor noise_out)",
+              .kind = OpKind::composite,
+              .traits = {.random = true},
+              .decompose = [](Build& b) -> Results {
+                double lower = b.number("lower"), upper = b.number("upper");
+                Tensor x = b["self"];
+                b.require(b["noise"].sizes() == x.sizes(), "noise: expected the sizes of ", x.meta(), ", got ",
+                          b["noise"].meta());
+                if (!b.flag("training"))
+                  return {{CallArg(Tensor(leaky_relu(x, (lower + upper) / 2))), CallArg(Tensor(clone(b["noise"])))}};
+                Tensor noise = where(le(x, 0.0), uniform_like(x) * (upper - lower) + lower, 1.0);
+                return {{CallArg(x * noise), CallArg(noise)}};
+              },
+          });
   ops.add({
-      .schema = "rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125, Scalar "
-                "upper=0.33333333333333331, bool training=False, "
-                "Generator? generator=None) -> (Tensor, Tensor noise_out)",
+      .schema = "rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, "
+                "bool training=False, Generator? generator=None) -> Tensor",
       .kind = OpKind::composite,
       .traits = {.random = true},
       .decompose = [](Build& b) -> Results {
-        double lower = b.number("lower"), upper = b.number("upper");
-        Tensor x = b["self"];
-        b.require(b["noise"].sizes() == x.sizes(), "noise: expected the sizes of ", x.meta(), ", got ",
-                  b["noise"].meta());
-        if (!b.flag("training"))
-          return {{CallArg(Tensor(leaky_relu(x, (lower + upper) / 2))), CallArg(Tensor(clone(b["noise"])))}};
-        Tensor noise = where(le(x, 0.0), uniform_like(x) * (upper - lower) + lower, 1.0);
-        return {{CallArg(x * noise), CallArg(noise)}};
+        Results r = rrelu_functional(b["self"], b["noise"], b.arg("lower"), b.arg("upper"), b.arg("training"));
+        if (b.flag("training")) write(b["noise"], r[1]);
+        return one(r[0]);
       },
   });
   ops.add({

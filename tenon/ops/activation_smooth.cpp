@@ -8,6 +8,7 @@
 #include "tenon/ops/shape.h"
 #include "tenon/ops/views.h"
 #include "tenon/ops/where.h"
+#include "tenon/rules/guards.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
 
@@ -43,7 +44,7 @@ Tensor gelu_curve(const Tensor& x, bool tanh_form) {
 // The size of either half of a dimension.
 SymInt halved(const ArgsView& m, const TensorMeta& x, size_t dim) {
   SymInt size = x.sizes[dim];
-  m.require(!size.is_int() || size.as_int() % 2 == 0, "expected an even size of dimension ", dim, ", got ", x);
+  relies_on_equal(m, sym::mod(size, 2), 0, "expected an even size of dimension ", dim, ", got ", x);
   return sym::floor_div(size, 2);
 }
 size_t halved_dim(const ArgsView& m, const TensorMeta& x) {

@@ -16,6 +16,7 @@
 #include "tenon/ops/triangular.h"
 #include "tenon/ops/views.h"
 #include "tenon/ops/where.h"
+#include "tenon/rules/guards.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/lowering_options.h"
 #include "tenon/rules/registry.h"
@@ -35,6 +36,12 @@ double scale_of(const ArgsView& call, SymInt width) {
   return 1 / std::sqrt(static_cast<double>(width.as_int()));
 }
 
+// A width that only the run knows: the query is scaled before, so that what follows has a scale of 1.
+Tensor scaled_by_width(const Tensor& q, SymInt width) {
+  return mul(q, CallArg(sym::float_pow(sym::to_float(width), sym::Expr::real(-0.5))));
+}
+bool is_scaled_apart(const ArgsView& call, SymInt width) { return !call.given("scale") && !width.is_int(); }
+
 // Sums and logarithms of a row are kept in f32 at least.
 DType row_dtype(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 
@@ -52,10 +59,15 @@ void require_heads(const MetaCall& m) {
             ", ", b, " and ", c);
   m.require(is_floating(a.dtype) && a.dtype == b.dtype && a.dtype == c.dtype,
             "expected query, key and value of one floating point dtype, got ", a, ", ", b, " and ", c);
-  auto same = [](SymInt x, SymInt y) { return x == y || !x.is_int() || !y.is_int(); };
-  bool fits = same(a.sizes[0], b.sizes[0]) && same(a.sizes[0], c.sizes[0]) && same(b.sizes[1], c.sizes[1]) &&
-              same(b.sizes[2], c.sizes[2]) && same(a.sizes[3], b.sizes[3]) && same(a.sizes[3], c.sizes[3]);
-  m.require(fits, "the sizes of query, key and value do not fit: ", a, ", ", b, " and ", c);
+  auto same = [&](SymInt x, SymInt y) {
+    relies_on_equal(m, x, y, "the sizes of query, key and value do not fit: ", a, ", ", b, " and ", c);
+  };
+  same(a.sizes[0], b.sizes[0]);
+  same(a.sizes[0], c.sizes[0]);
+  same(b.sizes[1], c.sizes[1]);
+  same(b.sizes[2], c.sizes[2]);
+  same(a.sizes[3], b.sizes[3]);
+  same(a.sizes[3], c.sizes[3]);
   if (!m.given("attn_mask")) return;
   const TensorMeta& mask = m.meta("attn_mask");
   m.require(mask.rank() <= 4, "attn_mask: expected at most 4 dimensions, got ", mask);
@@ -172,7 +184,7 @@ Tensor repeated_heads(const Tensor& x, SymInt heads, const ArgsView& call) {
 bool flash_takes(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, double dropout) {
   if (dropout != 0 || q.rank() != 4 || k.rank() != 4 || v.rank() != 4 || !is_floating(q.dtype())) return false;
   if (q.dtype() != k.dtype() || q.dtype() != v.dtype()) return false;
-  if (!(q.size(-1) == k.size(-1)) || !(q.size(-1) == v.size(-1)) || !q.size(-1).is_int()) return false;
+  if (!(q.size(-1) == k.size(-1)) || !(q.size(-1) == v.size(-1))) return false;
   if (!(q.size(0) == k.size(0)) || !(q.size(0) == v.size(0)) || !(k.size(1) == v.size(1)) ||
       !(q.size(1) == k.size(1)) || !(k.size(2) == v.size(2)))
     return false;
@@ -222,7 +234,9 @@ Results composed_attention(Build& b) {
   b.require(!mask || !causal, "give a mask or is_causal=True, not both");
   b.require(!mask || mask.dtype() == DType::boolean || mask.dtype() == q.dtype() || mask.dtype() == DType::f32,
             "expected a mask of bool or of the query's dtype, got ", mask ? mask.meta() : TensorMeta());
-  double scale = scale_of(b, q.size(-1));
+  bool apart = is_scaled_apart(b, q.size(-1));
+  if (apart) q = scaled_by_width(q, q.size(-1));
+  double scale = apart ? 1 : scale_of(b, q.size(-1));
   if (b.flag("enable_gqa")) {
     b.require(q.rank() >= 3 && k.rank() >= 3 && v.rank() >= 3, "enable_gqa needs a dimension of heads, got ", q.meta());
     k = repeated_heads(k, q.size(-3), b);
@@ -238,7 +252,8 @@ Results composed_attention(Build& b) {
   if (!lowering_options().flash_attention || !flash_takes(q4, k4, v4, mask, dropout))
     return one(attention_by_products(b, q, k, v, mask, dropout, causal, scale));
   Tensor bias = mask ? as_bias(mask, q.dtype()) : none;
-  Tensor out = flash_attention(q4, k4, v4, 0.0, causal, kw("attn_mask", bias), kw("scale", b.arg("scale")))[0];
+  CallArg by = apart ? CallArg(1.0) : b.arg("scale");
+  Tensor out = flash_attention(q4, k4, v4, 0.0, causal, kw("attn_mask", bias), kw("scale", by))[0];
   if (flat) out = squeeze_dim(out, 0);
   return one(out);
 }

@@ -9,6 +9,7 @@
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/statistics.h"
 #include "tenon/ops/views.h"
+#include "tenon/ops/writing.h"
 #include "tenon/rules/lowering_options.h"
 #include "tenon/rules/registry.h"
 
@@ -173,11 +174,6 @@ Results differentiable_gradient(Build& b) {
     of.fixed_rstd = rsqrt(per_channel(b["running_var"]) + b.number("eps"));
   }
   return masked_results(b, normalization_gradient(of));
-}
-
-void write(const Tensor& to, const Tensor& value) {
-  static const Op& copy_into = registry().in_place_form(copy.op());
-  call_op(copy_into, {to, value, false});
 }
 
 // Out, saved mean and saved inverse deviation; running statistics, where there are any, are written.

@@ -8,6 +8,7 @@
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/views.h"
 #include "tenon/ops/where.h"
+#include "tenon/rules/guards.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
 
@@ -42,9 +43,8 @@ void require_product(const MetaCall& m, const TensorMeta& x, const TensorMeta& y
   m.require(x.rank() == rank && y.rank() == rank, "expected two tensors of ", rank, " dimensions, got ", x, " and ", y);
   m.require(x.dtype == y.dtype, "expected equal dtypes, got ", x, " and ", y);
   SymInt k = x.sizes[rank - 1], k2 = y.sizes[rank - 2];
-  m.require(!k.is_int() || !k2.is_int() || k == k2, "the inner sizes differ: ", x, " and ", y);
-  m.require(rank == 2 || !x.sizes[0].is_int() || !y.sizes[0].is_int() || x.sizes[0] == y.sizes[0],
-            "the batches differ: ", x, " and ", y);
+  relies_on_equal(m, k, k2, "the inner sizes differ: ", x, " and ", y);
+  if (rank == 3) relies_on_equal(m, x.sizes[0], y.sizes[0], "the batches differ: ", x, " and ", y);
 }
 
 // Broadcasts the batch dims of both sides and multiplies them as one batch.
@@ -95,13 +95,11 @@ Tensor combined(const ArgsView& call, const Tensor& product) {
   return scaled(call["self"], call, "beta") + p;
 }
 
-bool agree(SymInt a, SymInt b) { return a == b || !a.is_int() || !b.is_int(); }
-
 void require_vector_product(const ArgsView& call, const Tensor& a, const Tensor& b, size_t rank_a, size_t rank_b) {
   call.require(a.rank() == rank_a && b.rank() == rank_b, "expected tensors of ", rank_a, " and ", rank_b,
                " dimensions, got ", a.meta(), " and ", b.meta());
   call.require(a.dtype() == b.dtype(), "expected equal dtypes, got ", a.meta(), " and ", b.meta());
-  call.require(agree(a.size(-1), b.size(0)), "the inner sizes differ: ", a.meta(), " and ", b.meta());
+  relies_on_equal(call, a.size(-1), b.size(0), "the inner sizes differ: ", a.meta(), " and ", b.meta());
 }
 
 }  // namespace
@@ -264,8 +262,8 @@ void register_blas(Registry& ops) {
       .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
         if (b["self"].rank() == 0 || b["other"].rank() == 0) return mul(b["self"], b["other"]);
-        b.require(agree(b["self"].size(-1), b["other"].size(-1)), "the last dimensions differ: ", b["self"].meta(),
-                  " and ", b["other"].meta());
+        relies_on_equal(b, b["self"].size(-1), b["other"].size(-1), "the last dimensions differ: ", b["self"].meta(),
+                        " and ", b["other"].meta());
         return tensordot(b["self"], b["other"], Sizes{-1}, Sizes{-1});
       },
   });

@@ -5,6 +5,7 @@
 #include "tenon/ops/padding.h"
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/views.h"
+#include "tenon/rules/guards.h"
 #include "tenon/rules/memory_format.h"
 #include "tenon/rules/registry.h"
 #include "tenon/rules/symbolic_shapes.h"
@@ -33,13 +34,11 @@ Geometry geometry(const ArgsView& call, size_t space) {
           .groups = call.integer("groups")};
 }
 
-bool surely_differ(SymInt a, SymInt b) { return a.is_int() && b.is_int() && !(a == b); }
-
 Sizes convolved_sizes(const ArgsView& m, const TensorMeta& x, const TensorMeta& w, const Geometry& g) {
   size_t space = w.rank() - 2;
   SymInt channels = g.transposed ? w.sizes[0] : w.sizes[1] * g.groups;
-  m.require(!surely_differ(x.sizes[1], channels), "expected an input of ", channels, " channels for a weight ", w,
-            " in ", g.groups, " groups, got ", x);
+  relies_on_equal(m, x.sizes[1], channels, "expected an input of ", channels, " channels for a weight ", w, " in ",
+                  g.groups, " groups, got ", x);
   Sizes out = {x.sizes[0], g.transposed ? w.sizes[1] * g.groups : w.sizes[0]};
   for (size_t i = 0; i < space; ++i) {
     SymInt size = x.sizes[2 + i], reach = g.dilation[i] * (w.sizes[2 + i] - 1);
@@ -83,12 +82,13 @@ Metas convolution_meta(MetaCall& m) {
   Geometry g = geometry(m, w.rank() - 2);
   require_geometry(m, g);
   Sizes sizes = convolved_sizes(m, x, w, g);
-  m.require(g.transposed || !w.sizes[0].is_int() || !g.groups.is_int() || w.sizes[0].as_int() % g.groups.as_int() == 0,
-            "expected a multiple of ", g.groups, " output channels, got a weight ", w);
+  if (!g.transposed)
+    relies_on_equal(m, sym::mod(w.sizes[0], g.groups), 0, "expected a multiple of ", g.groups,
+                    " output channels, got a weight ", w);
   if (m.given("bias")) {
     const TensorMeta& b = m.meta("bias");
-    m.require(b.rank() == 1 && !surely_differ(b.sizes[0], sizes[1]), "expected a bias of ", sizes[1], " elements, got ",
-              b);
+    m.require(b.rank() == 1, "expected a bias of ", sizes[1], " elements, got ", b);
+    relies_on_equal(m, b.sizes[0], sizes[1], "expected a bias of ", sizes[1], " elements, got ", b);
   }
   return in_format_of(x, w, sizes);
 }
@@ -167,7 +167,7 @@ Metas backward_meta(MetaCall& m) {
   require_geometry(m, g);
   Sizes sizes = convolved_sizes(m, x, w, g);
   for (size_t i = 0; i < sizes.size(); ++i)
-    m.require(!surely_differ(sizes[i], grad.sizes[i]), "expected a gradient of sizes ", sizes, ", got ", grad);
+    relies_on_equal(m, sizes[i], grad.sizes[i], "expected a gradient of sizes ", sizes, ", got ", grad);
   SymInt channels = g.transposed ? w.sizes[1] * g.groups : w.sizes[0];
   return masked_metas(m, {in_format_of(x, w, x.sizes), in_format_of(x, w, w.sizes), like(grad, {channels})});
 }

@@ -16,6 +16,7 @@
 #include "tenon/ops/sign.h"
 #include "tenon/ops/views.h"
 #include "tenon/ops/where.h"
+#include "tenon/rules/guards.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
 
@@ -66,7 +67,7 @@ Sizes two_sets(const ArgsView& m, double p) {
   m.require(x.rank() >= 2 && y.rank() >= 2 && is_floating(x.dtype) && x.dtype == y.dtype,
             "expected two sets of points of one floating point dtype with at least 2 dimensions, got ", x, " and ", y);
   SymInt w = x.sizes.back(), v = y.sizes.back();
-  m.require(w == v || !w.is_int() || !v.is_int(), "the sizes of the points differ: ", x, " and ", y);
+  relies_on_equal(m, w, v, "the sizes of the points differ: ", x, " and ", y);
   m.require(p >= 0, "expected an order p of at least 0, got ", p);
   return broadcast(batch_of(x), batch_of(y), m);
 }
@@ -146,6 +147,58 @@ void lower_pdist_backward(Lower& l) {
   });
 }
 
+// The same over tensors, for second gradients. `grad` and `distance` have the sizes of the differences but for the
+// last, of size 1. Distances are not taken from the differences: what depends on the points through them is their own
+// gradient.
+Tensor norm_gradient(const Tensor& difference, const Tensor& grad, const Tensor& distance, double p) {
+  Tensor size = abs(difference);
+  if (p == 0) return zeros_like(difference) * grad;
+  if (p == 1) return grad * sign(difference);
+  if (std::isinf(p)) return where(eq(size, distance), grad * sign(difference), 0.0);
+  Tensor apart = ne(distance, 0.0), scale = where(apart, distance, 1.0);
+  if (p == 2) return where(apart, grad * difference / scale, 0.0);
+  Tensor differs = ne(difference, 0.0), safe = where(differs, size, 1.0);  // powers of 0 have no slopes
+  Tensor slope = where(differs, pow_scalar(safe, p - 1), 0.0) * sign(difference);
+  return where(apart, grad * slope / pow_scalar(scale, p - 1), 0.0);
+}
+
+// x1 comes with the batches of both, as in cdist_backward_meta.
+Results cdist_gradient(Build& b) {
+  Tensor difference = unsqueeze(b["x1"], -2) - unsqueeze(b["x2"], -3);
+  Tensor grad = unsqueeze(b["grad_output"], -1), distance = unsqueeze(b["cdist"], -1);
+  return sum(norm_gradient(difference, grad, distance, b.number("p")), Sizes{-2});
+}
+
+// Each pair i < j, row after row, pulls its two points apart.
+Results pdist_gradient(Build& b) {
+  Tensor x = b["self"];
+  SymInt n = x.size(0);
+  b.supports(n.is_int(), "second gradients for a number of points that only a run can tell");
+  std::vector<Tensor> from, to_points;
+  Tensor out = zeros_like(x);
+  if (n.as_int() < 2) return {{out}};
+  for (int64_t i = 0; i + 1 < n.as_int(); ++i) {
+    from.push_back(expand(slice(x, 0, i, i + 1), Sizes{n - 1 - i, x.size(1)}));
+    to_points.push_back(slice(x, 0, i + 1, n));
+  }
+  Tensor grad = unsqueeze(b["grad_output"], -1), distance = unsqueeze(b["pdist"], -1);
+  Tensor pull = norm_gradient(cat(from) - cat(to_points), grad, distance, b.number("p"));
+  std::vector<Tensor> rows;
+  int64_t first = 0;
+  for (int64_t i = 0; i + 1 < n.as_int(); ++i) {
+    int64_t pairs = n.as_int() - 1 - i;
+    Tensor part = slice(pull, 0, first, first + pairs);
+    Tensor own = sum(part, Sizes{0}, true);
+    std::vector<Tensor> column;
+    if (i > 0) column.push_back(new_zeros(x, Sizes{i, x.size(1)}));
+    column.push_back(own);
+    column.push_back(neg(part));
+    out = out + cat(column);
+    first += pairs;
+  }
+  return {{out}};
+}
+
 Tensor transposed_copy(const Tensor& x) { return contiguous(transpose(x, -2, -1)); }
 
 Tensor squares(const Tensor& x) { return sum(square(x), Sizes{-1}, true); }
@@ -204,6 +257,7 @@ void register_distance(Registry& ops) {
               .schema = "_cdist_backward(Tensor grad_output, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor",
               .meta = cdist_backward_meta,
               .lower = lower_cdist_backward,
+              .for_grad = cdist_gradient,
           });
   ops.add({
       .schema = "_euclidean_dist(Tensor x1, Tensor x2) -> Tensor",
@@ -245,6 +299,7 @@ void register_distance(Registry& ops) {
                 return like(x, x.sizes);
               },
               .lower = lower_pdist_backward,
+              .for_grad = pdist_gradient,
           });
   ops.add({
       .schema = "pdist(Tensor self, float p=2.) -> Tensor",

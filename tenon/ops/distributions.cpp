@@ -133,6 +133,7 @@ void register_distributions(Registry& ops) {
       .decompose =
           [](Build& b) {
             double from = b.number("from"), to = b.number("to");
+            b.require(is_floating(b["self"].dtype()), "expected a floating point tensor, got ", b["self"].meta());
             b.require(from <= to, "expected from <= to, got ", from, " and ", to);
             return one(uniform_like(b["self"]) * (to - from) + from);
           },

@@ -12,6 +12,7 @@
 #include "tenon/ops/views.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
+#include "tenon/rules/symbolic_shapes.h"
 
 namespace tenon {
 
@@ -19,7 +20,7 @@ Handle einsum, tensordot;
 
 namespace {
 
-bool agree(SymInt a, SymInt b) { return a == b || !a.is_int() || !b.is_int(); }
+bool agree(SymInt a, SymInt b) { return may_equal(a, b); }
 
 // Sums the product of two tensors whose dims are labelled: batch labels stay, shared ones are summed, the rest are
 // outer.

@@ -3,6 +3,17 @@
 #include <limits>
 
 #include "tenon/ops/accumulation.h"
+#include "tenon/ops/arithmetic.h"
+#include "tenon/ops/clamp.h"
+#include "tenon/ops/comparison.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/creation.h"
+#include "tenon/ops/index_select.h"
+#include "tenon/ops/reduction.h"
+#include "tenon/ops/scan.h"
+#include "tenon/ops/scatter_gather.h"
+#include "tenon/ops/views.h"
+#include "tenon/ops/where.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {
@@ -184,6 +195,47 @@ void lower_backward(Lower& l) {
   wide.finish();
 }
 
+// Which bag each index is in, where bags are numbered one after the other.
+Tensor bags_of(Build& b) {
+  Tensor bags = b["offset2bag"], indices = b["indices"];
+  if (bags.size(0) == indices.size(0)) return bags;
+  b.supports(has_offsets(b), "second gradients for indices whose bags are not given");
+  Tensor places = sub(cumsum(ones_like(indices), 0), 1);
+  return sub(sum(to(ge(unsqueeze(places, 1), unsqueeze(b["offsets"], 0)), DType::i64), Sizes{1}), 1);
+}
+
+// 1 for each index that counts.
+Tensor counted(Build& b, const Tensor& like) {
+  int64_t padding = b.constant("padding_idx");
+  Tensor ones = new_full(like, Sizes{b["indices"].size(0)}, 1.0);
+  return padding < 0 ? ones : Tensor(where(ne(b["indices"], padding), ones, 0.0));
+}
+
+// The gradient of the table as a sum over indices, which has gradients itself.
+Results table_gradient(Build& b) {
+  Tensor grad = b["grad"], indices = b["indices"];
+  int64_t mode = b.constant("mode");
+  Tensor table = new_zeros(grad, Sizes{b.integer("num_weights"), grad.size(1)});
+  if (mode == largest) {
+    Tensor filled = unsqueeze(ne(b["bag_size"], 0), 1);
+    return scatter_add(table, 0, clamp_min(b["maximum_indices"], 0), where(filled, grad, 0.0));
+  }
+  Tensor bags = bags_of(b), weight = counted(b, grad);
+  if (b.given("per_sample_weights")) weight = weight * b["per_sample_weights"];
+  if (mode == average) weight = weight / to(index_select(clamp_min(b["bag_size"], 1), 0, bags), grad.dtype());
+  if (b.flag("scale_grad_by_freq")) {
+    Tensor once = new_full(grad, Sizes{indices.size(0)}, 1.0);
+    Tensor often = index_add(new_zeros(grad, Sizes{b.integer("num_weights")}), 0, indices, once);
+    weight = weight / index_select(often, 0, indices);
+  }
+  return index_add(table, 0, indices, index_select(grad, 0, bags) * unsqueeze(weight, 1));
+}
+
+Results weights_gradient(Build& b) {
+  Tensor rows = index_select(b["weight"], 0, b["indices"]), grads = index_select(b["grad"], 0, bags_of(b));
+  return {{Tensor(sum(rows * grads, Sizes{1})) * counted(b, b["grad"])}};
+}
+
 Results any_bag(Build& b, CallArg padding) {
   return embedding_bag(b["weight"], b["indices"], b["offsets"], b.arg("scale_grad_by_freq"), b.arg("mode"),
                        b.arg("sparse"), b["per_sample_weights"], b.arg("include_last_offset"), padding);
@@ -259,6 +311,7 @@ void register_embedding_bag(Registry& ops) {
                     return backward_meta(m);
                   },
               .lower = lower_backward,
+              .for_grad = table_gradient,
           });
   ops.add({
       .schema =
@@ -267,6 +320,7 @@ void register_embedding_bag(Registry& ops) {
           "num_weights, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, int padding_idx=-1) -> Tensor",
       .meta = backward_meta,
       .lower = lower_backward,
+      .for_grad = table_gradient,
   });
   ops.add(sample_weights_backward,
           {
@@ -301,6 +355,7 @@ void register_embedding_bag(Registry& ops) {
                       });
                     });
                   },
+              .for_grad = weights_gradient,
           });
 }
 

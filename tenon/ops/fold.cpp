@@ -2,6 +2,7 @@
 
 #include "tenon/ops/accumulation.h"
 #include "tenon/ops/views.h"
+#include "tenon/rules/guards.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {
@@ -71,8 +72,7 @@ Metas col2im_meta(MetaCall& m) {
   Sizes image = m.ints("output_size", 2);
   Blocks b = blocks(m, image[0], image[1]);
   SymInt rows = x.sizes[x.rank() - 2], n = x.sizes[x.rank() - 1], expected = b.count[0] * b.count[1];
-  m.require(!n.is_int() || !expected.is_int() || n == expected, "expected ", expected, " blocks for these sizes, got ",
-            x);
+  relies_on_equal(m, n, expected, "expected ", expected, " blocks for these sizes, got ", x);
   Sizes sizes;
   if (x.rank() == 3) sizes.push_back(x.sizes[0]);
   sizes.push_back(sym::floor_div(rows, b.kernel[0] * b.kernel[1]));

@@ -10,6 +10,7 @@
 #include "tenon/ops/scatter_gather.h"
 #include "tenon/ops/views.h"
 #include "tenon/ops/where.h"
+#include "tenon/rules/guards.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {
@@ -32,7 +33,7 @@ Metas index_select_meta(MetaCall& m) {
   size_t dim = m.dim("dim", self.rank());
   Sizes sizes = self.sizes;
   if (!sizes.empty()) sizes[dim] = n;
-  else m.require(!n.is_int() || n == SymInt(1), "a 0-d tensor has one place to select, got ", n, " indices");
+  else relies_on_equal(m, n, 1, "a 0-d tensor has one place to select, got ", n, " indices");
   return like(self, sizes);
 }
 
@@ -67,8 +68,8 @@ Metas indexed_meta(MetaCall& m) {
   SymInt n = index.rank() == 0 ? SymInt(1) : index.sizes[0];
   for (size_t d = 0; d < self.rank() && source.rank() == self.rank(); ++d) {
     SymInt wanted = d == dim ? n : self.sizes[d];
-    m.require(source.sizes[d] == wanted || !source.sizes[d].is_int() || !wanted.is_int(), "expected size ", wanted,
-              " in dimension ", d, ", got a source ", source);
+    relies_on_equal(m, source.sizes[d], wanted, "expected size ", wanted, " in dimension ", d, ", got a source ",
+                    source);
   }
   return like(self, self.sizes);
 }
@@ -218,8 +219,7 @@ void register_index_select(Registry& ops) {
                      m.require(source.dtype == self.dtype, "expected a source of the dtype of ", self, ", got ",
                                source);
                      SymInt a = count(index.sizes), b = count(source.sizes);
-                     m.require(a == b || !a.is_int() || !b.is_int(), "expected as many elements as indices, got ",
-                               source, " for ", index);
+                     relies_on_equal(m, a, b, "expected as many elements as indices, got ", source, " for ", index);
                      TensorMeta out = like(self, self.sizes);
                      if (is_dense(self)) out.strides = self.strides;
                      return out;

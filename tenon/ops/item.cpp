@@ -1,5 +1,6 @@
 #include "tenon/ops/item.h"
 
+#include "tenon/rules/guards.h"
 #include "tenon/rules/registry.h"
 #include "tenon/rules/symbolic_shapes.h"
 
@@ -10,15 +11,21 @@ Handle item;
 namespace {
 
 void require_one_element(const ArgsView& call) {
-  SymInt n = count(call.meta("self").sizes);
-  call.require(!n.is_int() || n.as_int() == 1, "expected a tensor of one element, got ", call.meta("self"));
+  relies_on_equal(call, count(call.meta("self").sizes), 1, "expected a tensor of one element, got ", call.meta("self"));
 }
 
 constexpr const char* one_element = "expected a tensor of one element, got {}";
 
 Metas number_meta(MetaCall& m) {
   require_one_element(m);
-  return {BasicArg<TensorMeta>(is_floating(m.meta("self").dtype) ? data_dependent_real() : data_dependent_size())};
+  DType dtype = m.meta("self").dtype;
+  if (is_floating(dtype)) return {BasicArg<TensorMeta>(data_dependent_real())};
+  sym::ShapeEnv* shapes = growing_shapes();
+  require(shapes != nullptr, "a number that only a run can tell was asked for outside of a program");
+  sym::Range range = dtype == DType::boolean ? sym::Range{0, 1} : sym::Range{};
+  SymInt number = shapes->fresh_unbacked(range);
+  shapes->constrain(number, range);  // files list it
+  return {BasicArg<TensorMeta>(dtype == DType::boolean ? sym::eq(number, 1) : number)};
 }
 
 }  // namespace

@@ -4,9 +4,11 @@
 #include "tenon/ops/creation.h"
 #include "tenon/ops/padding.h"
 #include "tenon/ops/views.h"
+#include "tenon/rules/guards.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/memory_format.h"
 #include "tenon/rules/registry.h"
+#include "tenon/rules/symbolic_shapes.h"
 
 namespace tenon {
 
@@ -57,10 +59,10 @@ Metas cat_meta(MetaCall& m) {
   for (const Tensor& t : tensors) {
     if (adds_nothing(t.meta())) continue;
     m.require(t.rank() == sizes.size(), "expected tensors of ", sizes.size(), " dimensions, got ", t.meta());
-    for (size_t d = 0; d < sizes.size(); ++d) {
-      bool fits = d == dim || t.sizes()[d] == sizes[d] || !t.sizes()[d].is_int() || !sizes[d].is_int();
-      m.require(fits, "the sizes must be equal except in dimension ", dim, ", got ", first->meta(), " and ", t.meta());
-    }
+    for (size_t d = 0; d < sizes.size(); ++d)
+      if (d != dim)
+        relies_on_equal(m, t.sizes()[d], sizes[d], "the sizes must be equal except in dimension ", dim, ", got ",
+                        first->meta(), " and ", t.meta());
     total = total + t.sizes()[dim];
   }
   sizes[dim] = total;
@@ -107,10 +109,10 @@ Tensor stacked(const std::vector<Tensor>& tensors, int64_t wanted, const ArgsVie
   call.require(!tensors.empty(), "expected at least one tensor, got an empty list");
   size_t rank = tensors[0].rank(), dim = normal_dim(wanted, rank + 1);
   for (const Tensor& t : tensors) {
-    bool same = t.rank() == rank;
-    for (size_t d = 0; same && d < rank; ++d)
-      same = t.sizes()[d] == tensors[0].sizes()[d] || !t.sizes()[d].is_int() || !tensors[0].sizes()[d].is_int();
-    call.require(same, "expected tensors of equal sizes, got ", tensors[0].meta(), " and ", t.meta());
+    call.require(t.rank() == rank, "expected tensors of equal sizes, got ", tensors[0].meta(), " and ", t.meta());
+    for (size_t d = 0; d < rank; ++d)
+      relies_on_equal(call, t.sizes()[d], tensors[0].sizes()[d], "expected tensors of equal sizes, got ",
+                      tensors[0].meta(), " and ", t.meta());
   }
   if (dim == rank) {
     std::vector<Tensor> items;

@@ -2,6 +2,7 @@
 
 #include "tenon/ops/accumulation.h"
 #include "tenon/ops/conversion.h"
+#include "tenon/ops/gradient_operator.h"
 #include "tenon/ops/joining.h"
 #include "tenon/ops/views.h"
 #include "tenon/rules/infer.h"
@@ -186,7 +187,10 @@ void add_repeating_pad(Registry& ops, const char* schema, const char* backward_s
   ops.add(repeating_pad_backward<n, reflected>,
           {
               .schema = backward_schema,
-              .meta = [](MetaCall& m) -> Metas { return like(m.meta("self"), m.meta("self").sizes); },
+              .meta = [](MetaCall& m) -> Metas {
+                require_sizes(m, "grad_output", repeating_meta(m, n, reflected).values[0].get<TensorMeta>()->sizes);
+                return like(m.meta("self"), m.meta("self").sizes);
+              },
               .lower = [](Lower& l) { lower_repeating_backward(l, n, reflected); },
               .vjp = {{"grad_output", [](Vjp& v) { return repeating_pad<n, reflected>(v.grad(), v.arg("padding")); }}},
           });

@@ -2,6 +2,7 @@
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/powers.h"
 #include "tenon/ops/views.h"
+#include "tenon/rules/guards.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {
@@ -19,7 +20,7 @@ Results shuffled(Build& b) {
   b.require(r > 0, "upscale_factor: expected a positive number, got ", r);
   SymInt c = x.size(-3), h = x.size(-2), w = x.size(-1);
   int64_t square = sym::checked_mul(r, r);
-  b.require(!c.is_int() || c.as_int() % square == 0, "the channels must be a multiple of ", square, ", got ", x.meta());
+  relies_on_equal(b, sym::mod(c, square), 0, "the channels must be a multiple of ", square, ", got ", x.meta());
   Sizes split = leading(x, 3), out = split, order;
   auto n = static_cast<int64_t>(split.size());
   for (SymInt s : {sym::floor_div(c, square), SymInt(r), SymInt(r), h, w}) split.push_back(s);
@@ -35,8 +36,8 @@ Results unshuffled(Build& b) {
   b.require(x.rank() >= 3, "expected at least 3 dimensions, got ", x.meta());
   b.require(r > 0, "downscale_factor: expected a positive number, got ", r);
   SymInt c = x.size(-3), h = x.size(-2), w = x.size(-1);
-  bool fits = (!h.is_int() || h.as_int() % r == 0) && (!w.is_int() || w.as_int() % r == 0);
-  b.require(fits, "height and width must be multiples of ", r, ", got ", x.meta());
+  for (SymInt size : {h, w})
+    relies_on_equal(b, sym::mod(size, r), 0, "height and width must be multiples of ", r, ", got ", x.meta());
   Sizes split = leading(x, 3), out = split, order;
   auto n = static_cast<int64_t>(split.size());
   SymInt oh = sym::floor_div(h, r), ow = sym::floor_div(w, r);

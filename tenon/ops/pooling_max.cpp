@@ -30,36 +30,10 @@ PoolElement max_pool_element(Lower& l, Ref x, const Windows& w, const Index& i, 
   return p;
 }
 
-// Where only the largest is asked for, its place does not matter: every index is linear in the loops.
-PoolElement max_pool_value(Lower& l, Ref x, const Windows& w, const Index& i, const Index& r) {
-  size_t first = i.size() - w.space;
-  PoolElement p{i, loop::constant(l.program.arena, 1.0, Compute::boolean)};
-  for (size_t k = 0; k < w.space; ++k) {
-    Expr at = i[first + k] * l.extent(w.stride[k]) - l.extent(w.padding[k]) + r[k] * l.extent(w.dilation[k]);
-    if (!(w.padding[k] == SymInt(0))) p.inside = p.inside && at >= 0;
-    p.inside = p.inside && at < l.extent(x.size(first + k));
-    p.at[first + k] = at;
-  }
-  return p;
-}
-
-// Not larger than the image, or not by much: what is outside of it costs a look, too.
-bool has_small_windows(Ref x, const Windows& w) {
-  constexpr int64_t small = 16;
-  for (size_t k = 0; k < w.space; ++k) {
-    SymInt kernel = w.kernel[k], size = x.size(x.sizes().size() - w.space + k);
-    if (!(kernel.is_int() && kernel.as_int() <= small) && !statically_true(sym::le(kernel, size))) return false;
-  }
-  return true;
-}
-
 template <size_t space>
 void lower_windows(Lower& l) {
   Windows w(l, space);
   Ref x = l["self"];
-  if (l.outs() == 1 && has_small_windows(x, w))
-    return lower_max_pool(l, x, space, w.kernel,
-                          [&](const Index& i, const Index& r) { return max_pool_value(l, x, w, i, r); });
   Sizes extents = w.kernel;  // no more of a window than of the image can be inside
   for (size_t k = 0; k < space; ++k) {
     SymInt size = x.size(x.sizes().size() - space + k);

@@ -129,6 +129,10 @@ Tensor draw(const Handle& distribution, const Sizes& sizes, DType dtype) {
   Tensor state = ambient_random_state(&stream);
   return distribution(state, stream, sizes, kw("dtype", dtype));
 }
+Tensor drawn_states(Sizes leading) {
+  leading.push_back(2);
+  return draw_integers(0, int64_t{1} << 62, leading, DType::i64);
+}
 Tensor uniform_like(const Tensor& x) { return arranged(like_of(x), drawing(random_uniform, drawn_dtype(x.dtype()))); }
 Tensor normal_like(const Tensor& x) { return arranged(like_of(x), drawing(random_normal, drawn_dtype(x.dtype()))); }
 Tensor integers_like(const Tensor& x, const CallArg& low, const CallArg& high) {

@@ -28,6 +28,9 @@ void seed_random(int64_t seed);
 /// A state of its own.
 Tensor random_state(int64_t seed, int64_t counter);
 
+/// States of their own, i64[leading..., 2], drawn from the ambient one: for graphs that draw by themselves.
+Tensor drawn_states(Sizes leading);
+
 extern Handle random_uniform, random_normal, random_int, random_permutation;
 
 /// Draws by random_uniform or random_normal from the ambient state.

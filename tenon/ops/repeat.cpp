@@ -5,6 +5,7 @@
 #include "tenon/ops/index_select.h"
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/views.h"
+#include "tenon/rules/guards.h"
 #include "tenon/rules/registry.h"
 #include "tenon/rules/symbolic_shapes.h"
 
@@ -131,7 +132,7 @@ void register_repeat(Registry& ops) {
             if (repeats.rank() == 0 || repeats.size(0) == SymInt(1))
               repeats = expand(reshape(repeats, Sizes{1}), Sizes{x.sizes()[dim]});
             SymInt a = repeats.size(0), n = x.sizes()[dim];
-            b.require(a == n || !a.is_int() || !n.is_int(), "expected ", n, " repeats, got ", repeats.meta());
+            relies_on_equal(b, a, n, "expected ", n, " repeats, got ", repeats.meta());
             return index_select(x, dim, repeat_interleave(repeats, kw("output_size", b.arg("output_size"))));
           },
   });

@@ -9,6 +9,7 @@
 #include "tenon/ops/logical.h"
 #include "tenon/ops/views.h"
 #include "tenon/ops/where.h"
+#include "tenon/rules/guards.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
 
@@ -31,11 +32,10 @@ void require_fitting_index(const MetaCall& m) {
   bool scalar = self.rank() == 0 || index.rank() == 0;
   m.require(empty || self.rank() == index.rank() || (scalar && self.rank() <= 1 && index.rank() <= 1),
             "expected an index of ", self.rank(), " dimensions, got ", index);
-  for (size_t d = 0; d < self.rank() && !scalar && !empty; ++d) {
-    bool fits = d == dim || !index.sizes[d].is_int() || !self.sizes[d].is_int() ||
-                index.sizes[d].as_int() <= self.sizes[d].as_int();
-    m.require(fits, "the index ", index, " is larger than ", self, " in dimension ", d);
-  }
+  for (size_t d = 0; d < self.rank() && !scalar && !empty; ++d)
+    if (d != dim && !(index.sizes[d] == self.sizes[d]))
+      relies_on(m, sym::le(index.sizes[d], self.sizes[d]), "the index ", index, " is larger than ", self,
+                " in dimension ", d);
 }
 
 Metas gather_meta(MetaCall& m) {
@@ -64,8 +64,9 @@ Metas scatter_source_meta(MetaCall& m) {
   bool empty = count(index.sizes) == SymInt(0);
   m.require(src.dtype == self.dtype, "expected a source of the dtype of ", self, ", got ", src);
   for (size_t d = 0; d < index.rank() && src.rank() == index.rank() && !empty; ++d)
-    m.require(!index.sizes[d].is_int() || !src.sizes[d].is_int() || index.sizes[d].as_int() <= src.sizes[d].as_int(),
-              "the index ", index, " is larger than the source ", src, " in dimension ", d);
+    if (!(index.sizes[d] == src.sizes[d]))
+      relies_on(m, sym::le(index.sizes[d], src.sizes[d]), "the index ", index, " is larger than the source ", src,
+                " in dimension ", d);
   return like(self, self.sizes);
 }
 

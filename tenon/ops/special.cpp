@@ -10,6 +10,7 @@
 #include "tenon/ops/ranges.h"
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/sign.h"
+#include "tenon/ops/special_functions.h"
 #include "tenon/ops/views.h"
 #include "tenon/ops/where.h"
 #include "tenon/rules/infer.h"
@@ -46,8 +47,8 @@ Tensor gamma_density(const Tensor& a, const Tensor& x) { return exp((a - 1.0) * 
 
 }  // namespace
 
-// f is a name of loop:: or of kernels/host/special.cpp; g, x and y in a derivative are the gradient, the argument and
-// the result.
+// f is a name of special:: or of kernels/host/special.cpp; g, x and y in a derivative are the gradient, the argument
+// and the result.
 #define TENON_DERIVATIVE(derivative)                                      \
   {                                                                       \
     {                                                                     \
@@ -64,16 +65,16 @@ Tensor gamma_density(const Tensor& a, const Tensor& x) { return exp((a - 1.0) * 
                    .vjp = TENON_DERIVATIVE(derivative),                              \
                    .promote = Promote::int_to_float});                               \
   ops.alias(handle, {"special_" #handle})
-#define TENON_KERNEL(handle, spelling, f, derivative)                    \
+#define TENON_FORMULA(handle, spelling, f, derivative)                   \
   ops.add(handle, {.schema = spelling "(Tensor self) -> Tensor",         \
-                   .meta = kernel_meta,                                  \
+                   .kind = OpKind::pointwise,                            \
+                   .scalar = [](Expr self) { return special::f(self); }, \
                    .vjp = TENON_DERIVATIVE(derivative),                  \
-                   .host = {.name = "special_" #f, .per_element = true}, \
                    .promote = Promote::int_to_float})
-#define TENON_KERNEL_OF_X(spelling, f)                           \
-  ops.add({.schema = spelling "(Tensor x) -> Tensor",            \
-           .meta = kernel_meta,                                  \
-           .host = {.name = "special_" #f, .per_element = true}, \
+#define TENON_FORMULA_OF_X(spelling, f)                    \
+  ops.add({.schema = spelling "(Tensor x) -> Tensor",      \
+           .kind = OpKind::pointwise,                      \
+           .scalar = [](Expr x) { return special::f(x); }, \
            .promote = Promote::int_to_float})
 #define TENON_POLYNOMIAL(spelling, f)                                                                            \
   ops.add({.schema = spelling "(Tensor x, Tensor n) -> Tensor",                                                  \
@@ -173,33 +174,36 @@ void register_special(Registry& ops) {
       .kind = OpKind::composite,
       .decompose = [](Build& b) { return mul(erf(b["self"] / M_SQRT2) + 1.0, 0.5); },
   });
-  TENON_KERNEL(ndtri, "special_ndtri", ndtri, g * exp(y * y * 0.5) * std::sqrt(2 * M_PI));
-  TENON_KERNEL(erfcx, "special_erfcx", erfcx, g * (x * y * 2.0 - M_2_SQRTPI));
+  TENON_FORMULA(ndtri, "special_ndtri", ndtri, g * exp(y * y * 0.5) * std::sqrt(2 * M_PI));
+  TENON_FORMULA(erfcx, "special_erfcx", erfcx, g * (x * y * 2.0 - M_2_SQRTPI));
   ops.add({
       .schema = "special_log_ndtr(Tensor self) -> Tensor",
-      .meta = kernel_meta,
+      .kind = OpKind::pointwise,
+      .scalar = [](Expr self) { return special::log_ndtr(self); },
       .vjp = {{"self", [](Vjp& v) { return v.grad() / erfcx(v["self"] * -M_SQRT1_2) * std::sqrt(2 / M_PI); }}},
-      .host = {.name = "special_log_ndtr", .per_element = true},
       .promote = Promote::int_to_float,
   });
 
-  TENON_KERNEL(i0, "i0", i0, g * i1(x));
+  TENON_FORMULA(i0, "i0", i0, g * i1(x));
   ops.alias(i0, {"special_i0"});
-  TENON_KERNEL(i0e, "special_i0e", i0e, g * (i1e(x) - sgn(x) * y));
-  TENON_KERNEL(i1, "special_i1", i1, g * where(eq(x, 0.0), 0.5, i0(x) - y / x));
-  TENON_KERNEL(i1e, "special_i1e", i1e, g * where(eq(x, 0.0), 0.5, i0e(x) - y * (sgn(x) + reciprocal(x))));
-  TENON_KERNEL(bessel_j0, "special_bessel_j0", bessel_j0, -g * bessel_j1(x));
-  TENON_KERNEL(bessel_j1, "special_bessel_j1", bessel_j1, g * where(eq(x, 0.0), 0.5, bessel_j0(x) - y / x));
-  TENON_KERNEL(bessel_y0, "special_bessel_y0", bessel_y0, -g * bessel_y1(x));
-  TENON_KERNEL(bessel_y1, "special_bessel_y1", bessel_y1, g * (bessel_y0(x) - y / x));
-  TENON_KERNEL(bessel_i0, "special_modified_bessel_i0", i0, g * bessel_i1(x));
-  TENON_KERNEL(bessel_i1, "special_modified_bessel_i1", i1, g * where(eq(x, 0.0), 0.5, bessel_i0(x) - y / x));
-  TENON_KERNEL(bessel_k0, "special_modified_bessel_k0", bessel_k0, -g * bessel_k1(x));
-  TENON_KERNEL(bessel_k1, "special_modified_bessel_k1", bessel_k1, -g * (bessel_k0(x) + y / x));
-  TENON_KERNEL_OF_X("special_scaled_modified_bessel_k0", bessel_k0e);
-  TENON_KERNEL_OF_X("special_scaled_modified_bessel_k1", bessel_k1e);
-  TENON_KERNEL_OF_X("special_spherical_bessel_j0", spherical_bessel_j0);
-  TENON_KERNEL_OF_X("special_airy_ai", airy_ai);
+  TENON_FORMULA(i0e, "special_i0e", i0e, g * (i1e(x) - sgn(x) * y));
+  TENON_FORMULA(i1, "special_i1", i1, g * where(eq(x, 0.0), 0.5, i0(x) - y / x));
+  TENON_FORMULA(i1e, "special_i1e", i1e, g * where(eq(x, 0.0), 0.5, i0e(x) - y * (sgn(x) + reciprocal(x))));
+  TENON_FORMULA(bessel_j0, "special_bessel_j0", j0, -g * bessel_j1(x));
+  TENON_FORMULA(bessel_j1, "special_bessel_j1", j1, g * where(eq(x, 0.0), 0.5, bessel_j0(x) - y / x));
+  TENON_FORMULA(bessel_y0, "special_bessel_y0", y0, -g * bessel_y1(x));
+  TENON_FORMULA(bessel_y1, "special_bessel_y1", y1, g * (bessel_y0(x) - y / x));
+  TENON_FORMULA(bessel_i0, "special_modified_bessel_i0", i0, g * bessel_i1(x));
+  TENON_FORMULA(bessel_i1, "special_modified_bessel_i1", i1, g * where(eq(x, 0.0), 0.5, bessel_i0(x) - y / x));
+  TENON_FORMULA(bessel_k0, "special_modified_bessel_k0", k0, -g * bessel_k1(x));
+  TENON_FORMULA(bessel_k1, "special_modified_bessel_k1", k1, -g * (bessel_k0(x) + y / x));
+  TENON_FORMULA_OF_X("special_scaled_modified_bessel_k0", k0e);
+  TENON_FORMULA_OF_X("special_scaled_modified_bessel_k1", k1e);
+  TENON_FORMULA_OF_X("special_spherical_bessel_j0", spherical_j0);
+  ops.add({.schema = "special_airy_ai(Tensor x) -> Tensor",
+           .meta = kernel_meta,
+           .host = {.name = "special_airy_ai", .per_element = true},
+           .promote = Promote::int_to_float});
 
   TENON_POLYNOMIAL("special_chebyshev_polynomial_t", chebyshev_t);
   TENON_POLYNOMIAL("special_chebyshev_polynomial_u", chebyshev_u);
@@ -217,8 +221,8 @@ void register_special(Registry& ops) {
 
 #undef TENON_DERIVATIVE
 #undef TENON_FUNCTION
-#undef TENON_KERNEL
-#undef TENON_KERNEL_OF_X
+#undef TENON_FORMULA
+#undef TENON_FORMULA_OF_X
 #undef TENON_POLYNOMIAL
 
 }  // namespace tenon

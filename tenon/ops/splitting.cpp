@@ -1,6 +1,8 @@
 #include "tenon/ops/splitting.h"
 
+#include "tenon/ops/item.h"
 #include "tenon/ops/views.h"
+#include "tenon/rules/guards.h"
 #include "tenon/rules/registry.h"
 #include "tenon/rules/symbolic_shapes.h"
 
@@ -46,7 +48,7 @@ std::vector<Tensor> split_at(const Tensor& x, const Sizes& indices, size_t dim) 
 }
 
 std::vector<Tensor> split_evenly(const Tensor& x, SymInt sections, size_t dim, const ArgsView& call) {
-  constexpr int64_t most = 1 << 20;  // views are made one by one
+  int64_t most = x.sizes()[dim].is_int() ? 1 << 16 : 1 << 10;  // views are made one by one, from sums of sizes
   call.require(sections.is_int() && sections.as_int() > 0 && sections.as_int() <= most, "expected 1 to ", most,
                " sections, got ", sections);
   SymInt total = x.sizes()[dim], least = sym::floor_div(total, sections), longer = sym::mod(total, sections), at = 0;
@@ -68,9 +70,9 @@ Results split_into(Build& b, size_t least_rank, size_t dim) {
   Tensor x = b["self"];
   require_rank(b, x, least_rank);
   SymInt sections = b.integer("sections"), total = x.sizes()[dim];
-  bool even =
-      !total.is_int() || (sections.is_int() && sections.as_int() > 0 && total.as_int() % sections.as_int() == 0);
-  b.require(even, "dimension ", dim, " of ", x.meta(), " cannot be split into ", sections, " equal parts");
+  relies_on(b, sym::gt(sections, 0), "expected a positive number of sections, got ", sections);
+  relies_on_equal(b, sym::mod(total, sections), 0, "dimension ", dim, " of ", x.meta(), " cannot be split into ",
+                  sections, " equal parts");
   return many(split_evenly(x, sections, dim, b));
 }
 Results split_by_list(Build& b, size_t least_rank, size_t dim) {
@@ -91,10 +93,8 @@ void register_splitting(Registry& ops) {
                     size_t dim = m.dim("dim", m.meta("self").rank());
                     SymInt total = 0;
                     for (SymInt size : m.ints("split_sizes")) total = total + size;
-                    m.require(
-                        !total.is_int() || !m.meta("self").sizes[dim].is_int() || total == m.meta("self").sizes[dim],
-                        "the sizes ", m.ints("split_sizes"), " do not add up to dimension ", dim, " of ",
-                        m.meta("self"));
+                    relies_on_equal(m, total, m.meta("self").sizes[dim], "the sizes ", m.ints("split_sizes"),
+                                    " do not add up to dimension ", dim, " of ", m.meta("self"));
                     return pieces(dim, m.ints("split_sizes"));
                   },
           });
@@ -112,7 +112,7 @@ void register_splitting(Registry& ops) {
                                     return pieces(dim, {total});
                                   }
                                   SymInt parts = sym::floor_div(total + size - 1, size);
-                                  m.require(parts.is_int(), "the number of pieces must be known, it is ", parts);
+                                  m.supports(parts.is_int(), "the number of pieces must be known, it is ", parts);
                                   for (int64_t i = 0; i + 1 < parts.as_int(); ++i) lengths.push_back(size);
                                   lengths.push_back(total - size * (parts - 1));
                                   return pieces(dim, lengths);
@@ -187,9 +187,15 @@ void register_splitting(Registry& ops) {
             Tensor where = b["tensor_indices_or_sections"];
             b.require(where.dtype() == DType::i64 && where.rank() <= 1,
                       "expected i64 positions of at most 1 dimension, got ", where.meta());
-            b.supports(!where.is_traced(),
-                       "positions that are a tensor are known only when the program runs; give a list");
             size_t dim = b.dim("dim", b["self"].rank());
+            if (where.is_traced()) {
+              b.supports(where.rank() == 1 && where.size(0).is_int(),
+                         "how many pieces there are is known only when the program runs; give positions");
+              Sizes indices;
+              for (int64_t i = 0; i < where.size(0).as_int(); ++i)
+                indices.push_back(item(select(where, 0, i)).values[0].as<SymInt>());
+              return many(split_at(b["self"], indices, dim));
+            }
             Tensor own = contiguous_copy(where);
             if (where.rank() == 0) return many(split_evenly(b["self"], scalar_integer(own), dim, b));
             Sizes indices;

@@ -7,7 +7,7 @@
 namespace tenon {
 
 Handle grad_region, assert_async, called_region, hinted_region, strict_region, associative_scan, map_rows, scan_rows,
-    repeat_stacked;
+    repeat_stacked, effectful_call, functionalized, functionalized_v2;
 
 namespace {
 
@@ -87,6 +87,9 @@ void register_structural(Registry& ops) {
           "higher_order::associative_scan(Any graph, Any scanned, Any captured) -> Any");
   handled(repeat_stacked, Control::none,
           "higher_order::while_loop_stack_output(Any cond, Any body, Any carried, Any captured) -> Any");
+  handled(effectful_call, Control::none, "higher_order::with_effects(Any token, Any op, Any args) -> Any");
+  handled(functionalized, Control::none, "higher_order::auto_functionalized(Any op, Any args) -> Any");
+  handled(functionalized_v2, Control::none, "higher_order::auto_functionalized_v2(Any op, Any args) -> Any");
 
   // Assertions are checked when the program runs.
   auto assertion = [&](AssertRule demands, const char* schema) {

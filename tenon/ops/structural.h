@@ -4,14 +4,17 @@
 
 namespace tenon {
 
-extern Handle grad_region;       // runs a graph with gradients on or off
-extern Handle called_region;     // runs a graph: graph, name, operands one by one
-extern Handle hinted_region;     // likewise: graph, list of operands, what says nothing of the result
-extern Handle strict_region;     // likewise: graph, list of operands
-extern Handle associative_scan;  // graph of two elements, scanned, captured
-extern Handle map_rows;          // runs a graph on each row of some tensors, stacks what it gives
-extern Handle scan_rows;         // likewise, one row after another, with values that are carried on
-extern Handle repeat_stacked;    // runs a graph while a condition holds, stacks what it carries
-extern Handle assert_async;      // fails with a message where its one element is 0
+extern Handle grad_region;        // runs a graph with gradients on or off
+extern Handle called_region;      // runs a graph: graph, name, operands one by one
+extern Handle hinted_region;      // likewise: graph, list of operands, what says nothing of the result
+extern Handle strict_region;      // likewise: graph, list of operands
+extern Handle associative_scan;   // graph of two elements, scanned, captured
+extern Handle map_rows;           // runs a graph on each row of some tensors, stacks what it gives
+extern Handle scan_rows;          // likewise, one row after another, with values that are carried on
+extern Handle repeat_stacked;     // runs a graph while a condition holds, stacks what it carries
+extern Handle effectful_call;     // calls an operator in its turn: token, operator, arguments; gives the next token too
+extern Handle functionalized;     // calls an operator on copies of what it writes: operator, arguments by name
+extern Handle functionalized_v2;  // likewise, the copies being of whole tensors, arguments views of them
+extern Handle assert_async;       // fails with a message where its one element is 0
 
 }  // namespace tenon

@@ -19,6 +19,21 @@ Expr truth(Expr x) { return x.is_boolean_typed() ? x : sym::ne(x, Expr(0)); }
 
 Metas number(SymInt value) { return {BasicArg<TensorMeta>(value)}; }
 
+// Whether sizes and strides are those of a dense tensor: a dimension of one element may have any stride.
+Expr contiguity(const MetaCall& m) {
+  const TensorMeta& x = m.meta("self");
+  auto* format = m.arg("memory_format").get<MemoryFormat>();
+  MemoryFormat wanted = format ? *format : MemoryFormat::contiguous;
+  if (is_contiguous(x, wanted)) return Expr::boolean(true);
+  size_t rank = wanted == MemoryFormat::channels_last ? 4 : wanted == MemoryFormat::channels_last_3d ? 5 : x.rank();
+  if (x.rank() != rank) return Expr::boolean(false);
+  Expr all = Expr::boolean(true), empty = sym::eq(count(x.sizes), Expr(0));
+  Sizes dense = strides_in(wanted, x.sizes);
+  for (size_t d = 0; d < x.rank(); ++d)
+    all = sym::logical_and(all, sym::logical_or(sym::eq(x.sizes[d], Expr(1)), sym::eq(x.strides[d], dense[d])));
+  return sym::logical_or(empty, all);
+}
+
 }  // namespace
 
 void register_symbolic(Registry& ops) {
@@ -82,6 +97,9 @@ void register_symbolic(Registry& ops) {
           [](MetaCall& m) { return number(count(m.meta("self").sizes)); });
   measure("sym_storage_offset(Tensor self) -> SymInt", Measure::offset,
           [](MetaCall& m) { return number(m.meta("self").offset); });
+  // Told by the strides, as the others of a dimension are.
+  measure("sym_is_contiguous(Tensor self, MemoryFormat memory_format=0) -> SymBool", Measure::stride,
+          [](MetaCall& m) { return number(contiguity(m)); });
 }
 
 }  // namespace tenon

@@ -7,6 +7,7 @@
 #include "tenon/ops/diagonal.h"
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/splitting.h"
+#include "tenon/rules/guards.h"
 #include "tenon/rules/registry.h"
 #include "tenon/rules/symbolic_shapes.h"
 
@@ -28,11 +29,20 @@ Maps swapped(const MetaCall& m, const char* first, const char* second) {
   return one(p);
 }
 
+// A place that is counted from the end where it is negative.
+SymInt from_the_end(SymInt at, SymInt size) {
+  auto negative = known(sym::lt(at, 0));
+  if (negative) return *negative ? at + size : at;
+  return sym::where(sym::lt(at, 0), at + size, at);
+}
+
 // start and end as Python slices have them: counted from the end where negative, cut off at the ends.
 remap::Slice sliced(size_t dim, SymInt size, std::optional<SymInt> from, std::optional<SymInt> to, SymInt step) {
   auto place = [&](SymInt at) {
-    if (statically_true(sym::lt(at, 0))) at = larger(at + size, 0);
-    return smaller(at, size);
+    auto negative = known(sym::lt(at, 0));
+    if (negative == false) return smaller(at, size);
+    if (negative == true) return larger(at + size, 0);
+    return sym::where(sym::lt(at, 0), larger(at + size, 0), smaller(at, size));
   };
   SymInt start = from ? place(*from) : SymInt(0);
   SymInt end = !to || (to->is_int() && to->as_int() == std::numeric_limits<int64_t>::max()) ? size : place(*to);
@@ -77,13 +87,10 @@ Sizes inferred_sizes(const Sizes& sizes, SymInt total, const ArgsView& call) {
   }
   if (unknown >= 0) {
     call.require(!(rest == SymInt(0)), "the size that -1 stands for is ambiguous: there are no elements in ", sizes);
-    SymInt inferred = sym::floor_div(total, rest);
-    call.require(!total.is_int() || !rest.is_int() || inferred * rest == total, "sizes ", sizes, " do not fit ", total,
-                 " elements");
-    out[static_cast<size_t>(unknown)] = inferred;
+    out[static_cast<size_t>(unknown)] = sym::floor_div(total, rest);
+    relies_on_equal(call, sym::mod(total, rest), 0, "sizes ", sizes, " do not fit ", total, " elements");
   } else {
-    call.require(!total.is_int() || !rest.is_int() || rest == total, "sizes ", sizes, " do not fit ", total,
-                 " elements");
+    relies_on_equal(call, rest, total, "sizes ", sizes, " do not fit ", total, " elements");
   }
   return out;
 }
@@ -173,9 +180,9 @@ void register_views(Registry& ops) {
                                 m.require(i >= fresh, "-1 cannot stand for a new dimension in ", sizes);
                                 sizes[i] = from[i - fresh];
                               }
-                              m.require(i < fresh || from[i - fresh] == SymInt(1) || !sizes[i].is_int() ||
-                                            !from[i - fresh].is_int() || sizes[i] == from[i - fresh],
-                                        "size ", sizes[i], " at dimension ", i, " does not match ", m.meta("self"));
+                              if (i >= fresh && !(from[i - fresh] == SymInt(1)))
+                                relies_on_equal(m, sizes[i], from[i - fresh], "size ", sizes[i], " at dimension ", i,
+                                                " does not match ", m.meta("self"));
                             }
                             return one(remap::Expand{sizes});
                           },
@@ -202,12 +209,10 @@ void register_views(Registry& ops) {
                             m.require(m.meta("self").rank() > 0, "a 0-d tensor has nothing to select from");
                             size_t dim = m.dim("dim", m.meta("self").rank());
                             SymInt index = m.integer("index"), size = m.meta("self").sizes[dim];
-                            if (index.is_int() && size.is_int())
-                              m.require(index.as_int() < size.as_int() &&
-                                            (index.as_int() >= 0 || index.as_int() + size.as_int() >= 0),
-                                        "index ", index, " is out of range for dimension ", dim, " of ",
-                                        m.meta("self"));
-                            if (statically_true(sym::lt(index, 0))) index = index + size;
+                            for (SymInt beyond : {index - size, -index - size - 1})
+                              relies_on(m, sym::lt(beyond, 0), "index ", index, " is out of range for dimension ", dim,
+                                        " of ", m.meta("self"));
+                            index = from_the_end(index, size);
                             return Maps{selection(m.meta("self"), dim, index)};
                           },
                   });

@@ -112,7 +112,20 @@ class Scales {
   }
 
   /// The one node through which the whole stage sees the result, the furthest that is result * scale + shift.
-  std::optional<ExprId> frontier(const loop::Stage& stage) const {
+  std::optional<ExprId> frontier(const loop::Stage& stage, ExprId load) const {
+    if (auto last = last_of_all(stage)) return last;
+    // Several: x and x + 3 of a hardswish. What stands before the first of them is one.
+    std::unordered_map<ExprId, std::vector<ExprId>> users;
+    std::vector<ExprId> exprs = expressions_of(stage);
+    for (ExprId id : exprs) users[id].push_back(~0u);
+    for_each_node(program_.arena, exprs, [&](ExprId id) {
+      for (ExprId arg : program_.arena[id].args) users[arg].push_back(id);
+    });
+    ExprId now = load;
+    while (users[now].size() == 1 && users[now][0] != ~0u && parts_.at(users[now][0]).scaled) now = users[now][0];
+    return now;
+  }
+  std::optional<ExprId> last_of_all(const loop::Stage& stage) const {
     std::optional<ExprId> found;
     bool one = true;
     auto used = [&](ExprId id) {
@@ -143,7 +156,7 @@ class Scales {
 
     const loop::Stage& stage = *list_.stage(read.reader);
     study(stage, read);
-    auto through = frontier(stage);
+    auto through = frontier(stage, read.load);
     if (!through || !parts_.at(*through).scale.arena) return;
     const Part part = parts_.at(*through);
 

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "tenon/loop/method.h"
 #include "tenon/loop/pack.h"
 #include "tenon/optimize/anchors.h"
 #include "tenon/optimize/compact.h"
@@ -35,22 +36,25 @@ class Packing {
         if (c->packed || c->part == loop::ConvPart::weight_gradient || !c->groups.is_int()) continue;
         const loop::Operand& out = c->part == loop::ConvPart::forward ? c->y : c->x;
         if (fits(program_, c->w, out))
-          *c = with_packed(*c, packed(loop::pack_of(*c, 0), program_.buffers[out.buffer].dtype));
+          *c = with_packed(*c, packed(loop::pack_of(*c, 0), program_.buffers[out.buffer].dtype,
+                                      loop::method_of(program_, *c, {.weight = 0})));
       }
     }
   }
 
  private:
   /// The buffer that holds these weights packed; equal ones share it.
-  BufferId packed(loop::Pack pack, DType dtype) {
+  BufferId packed(loop::Pack pack, DType dtype, loop::ConvMethod method = loop::ConvMethod::direct) {
     const loop::Buffer& view = program_.buffers[pack.from.buffer];
-    std::string key = text(root_of(program_, pack.from.buffer), view.dtype, view.offset + pack.from.offset,
-                           pack.from.sizes, pack.from.strides, pack.of_convolution, static_cast<int>(pack.part),
-                           pack.stride, pack.padding, pack.dilation, pack.transposed, pack.groups, dtype);
+    std::string key =
+        text(root_of(program_, pack.from.buffer), view.dtype, view.offset + pack.from.offset, pack.from.sizes,
+             pack.from.strides, pack.of_convolution, static_cast<int>(pack.part), pack.stride, pack.padding,
+             pack.dilation, pack.transposed, pack.groups, dtype, static_cast<int>(method));
     auto [known, fresh] = known_.try_emplace(std::move(key), 0);
     if (!fresh) return known->second;
     const std::string name = program_.buffers[pack.from.buffer].name + "_packed";
-    pack.to = known->second = add_derived(program_, name, dtype, loop::packed_sizes(pack));
+    const Sizes sizes = method == loop::ConvMethod::winograd ? loop::transformed_sizes(pack) : loop::packed_sizes(pack);
+    pack.to = known->second = add_derived(program_, name, dtype, sizes);
     program_.on_state.emplace_back(std::move(pack));
     return known->second;
   }

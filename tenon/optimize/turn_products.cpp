@@ -27,8 +27,8 @@ class Turning {
   void consider(size_t i, loop::Gemm gemm) {
     BufferId y = gemm.out.buffer;
     const loop::Buffer& b = program_.buffers[y];
-    if (b.view_of != loop::no_buffer || !list_.is_private(y) || list_.writers(y).size() != 1 || gemm.epilogue.has_bias ||
-        gemm.epilogue.has_residual || gemm.beta != 0 || list_.readers(y).empty())
+    if (b.view_of != loop::no_buffer || !list_.is_private(y) || list_.writers(y).size() != 1 ||
+        gemm.epilogue.has_bias || gemm.epilogue.has_residual || gemm.beta != 0 || list_.readers(y).empty())
       return;
     std::optional<size_t> rows, columns;  // dimensions of the buffer that have more than one element
     for (size_t d = 0; d < b.sizes.size(); ++d) {

@@ -30,19 +30,23 @@ void add_region(const GraphBody& from, size_t begin, size_t end, const std::vect
     node.grad_enabled = true;  // the region says it
     add_node(*body, std::move(node));
   }
-  for (size_t i = begin; i < end; ++i)
+  auto give = [&](size_t i, bool needed) {
     for_each_result(from.nodes[i], [&](Value v) {
-      if (last_use[v.id] < end) return;
+      if (needed && last_use[v.id] < end) return;
       body->outputs.emplace_back(inside[v.id]);
       replay.map[v.id] = add_value(replay.graph.body(), from.info(v));
       results.emplace_back(replay.map[v.id]);
     });
+  };
+  for (size_t i = begin; i < end; ++i) give(i, true);
+  for (size_t i = end; i-- > begin && results.empty();) give(i, false);  // PyTorch reads no region that gives nothing
   Node region;
   region.op = &grad_region.op();
   region.args = {false, Subgraph{unique_name(replay.graph.body(), "submod"), body}};
   region.args.insert(region.args.end(), operands.begin(), operands.end());
   region.results = std::move(results);
   region.origin.hop_single_return = 0;
+  region.origin.metadata = from.nodes[begin].origin.metadata;
   add_node(replay.graph.body(), std::move(region));
 }
 

@@ -4,9 +4,11 @@
 #include <set>
 
 #include "tenon/ops/joining.h"
+#include "tenon/ops/splitting.h"
 #include "tenon/ops/structural.h"
 #include "tenon/ops/views.h"
 #include "tenon/passes/autocast.h"
+#include "tenon/passes/wrapped_calls.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/trace/trace.h"
 
@@ -32,6 +34,7 @@ class Normalizer {
   static void collect_unknown(const GraphBody& graph, std::set<std::string>& names) {
     for (const Node& node : graph.nodes) {
       if (node.op->traits.unknown) names.insert(node.op->target);
+      if (auto missing = missing_operator(node)) names.insert(*missing);
       for (const Arg& arg : node.args)
         if (const Subgraph* sub = arg.get<Subgraph>()) collect_unknown(*sub->body, names);
     }
@@ -89,14 +92,16 @@ class Normalizer {
         case Control::scan: control(node, from, map, grad, autocast, {0}, {1, 2, 3}); continue;
       }
       bool on_sizes = node.op->kind == OpKind::symbolic || node.op->traits.measures != Measure::none;
-      if (on_sizes || node.op->traits.asserts) {
-        if (node.op->traits.asserts && node.op->schema.find("assert_msg") >= 0) assertion(node, from, map);
-        continue;  // sizes are expressions now; metadata was checked when the file was read, ranges are in the shape
-                   // environment
+      bool asserts = node.op->traits.asserts && !node.op->def->host;  // others are calls with effects
+      if (on_sizes || asserts) {
+        if (asserts && node.op->schema.find("self") >= 0) assertion(node, from, map);
+        else if (asserts && node.op->schema.find("a") >= 0) metadata(node, from);
+        continue;  // sizes are expressions now; ranges are in the shape environment
       }
       Node copy = node;
       for (Arg& arg : copy.args) arg = translated(arg, from, map);
       copy.grad_enabled = grad && node.grad_enabled;
+      count_pieces(copy, from);
       results(copy, from, map);
       if (autocast) convert_for_autocast(replay_.graph.body(), copy);
       add_node(replay_.graph.body(), std::move(copy));
@@ -110,8 +115,60 @@ class Normalizer {
     else if (op == &hinted_region.op() || op == &strict_region.op()) inlined(node, from, map, grad, autocast, 0, 1);
     else if (op == &repeat_stacked.op()) control(node, from, map, grad, autocast, {0, 1}, {2, 3});
     else if (op == &associative_scan.op()) scan_of(node, map, grad, autocast);
+    else if (is_wrapped_call(*op)) unwrapped(node, from, map, grad);
     else return false;
     return true;
+  }
+
+  // How many pieces there are is what the file says, where their sizes do not tell.
+  static void count_pieces(Node& node, const GraphBody& from) {
+    if (node.op != &split_tensor.op()) return;
+    const auto* pieces = node.results.empty() ? nullptr : node.results[0].get<std::vector<Value>>();
+    if (!pieces || pieces->empty()) return;
+    size_t dim = normal_dim(node.args[2].as<SymInt>().as_int(), from.info(pieces->front()).meta.rank());
+    Sizes lengths;
+    bool symbolic = false;
+    for (Value v : *pieces) {
+      lengths.push_back(from.info(v).meta.sizes[dim]);
+      symbolic = symbolic || !lengths.back().is_int();
+    }
+    if (!symbolic) return;
+    node.op = &split_with_sizes.op();
+    node.args[1] = lengths;
+  }
+
+  // What the graph says of its tensors is so when it runs: an assertion about it fails before that or never.
+  static void metadata(const Node& node, const GraphBody& from) {
+    GraphBody nowhere;
+    CallArgs args;
+    for (const Arg& arg : node.args) {
+      auto* v = arg.get<Value>();
+      if (v && *v && from.info(*v).type != ValueType::tensor) args.emplace_back(from.info(*v).expr);
+      else
+        args.push_back(map_tensors<Tensor>(
+            arg, [&](const Value& each) { return each ? Tensor(from.info(each).meta, &nowhere, each.id) : Tensor(); }));
+    }
+    for (const CallArg& arg : args)
+      if (arg.is<CallArg::Items>()) return;  // sizes computed one by one
+    for (const Assertion& a : node.op->def->asserts(ArgsView(*node.op, args)))
+      require(known(a.condition) != false, "an assertion of the program failed: ", a.message);
+  }
+
+  void unwrapped(const Node& node, const GraphBody& from, Map& map, bool grad) {
+    Node here = node;
+    for (Arg& arg : here.args) arg = translated(arg, from, map);
+    here.grad_enabled = grad && node.grad_enabled;
+    Args made = unwrap_call(replay_.graph.body(), here);
+    for (size_t i = 0; i < made.size() && i < node.results.size(); ++i) {
+      std::vector<Value> fresh;
+      for_each_tensor(made[i], [&](const Value& v) { fresh.push_back(v); });
+      size_t next = 0;
+      for_each_tensor(node.results[i], [&](const Value& v) {
+        require(next < fresh.size(), node.op->target, ": more results than its operator gives");
+        if (v) map[v.id] = fresh[next];
+        ++next;
+      });
+    }
   }
 
   void assertion(const Node& node, const GraphBody& from, Map& map) {

@@ -1,5 +1,7 @@
 #include "tenon/passes/to_torch.h"
 
+#include "tenon/ops/custom_ops.h"
+#include "tenon/ops/structural.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/trace/retrace.h"
 
@@ -24,6 +26,18 @@ class Spelling : public Dispatcher {
   }
 };
 
+// PyTorch has only the operator that writes: it is called on copies.
+Node functionalized_call(const Node& node, const Op& writing) {
+  Node out = node;
+  out.op = &functionalized.op();
+  out.args = {OperatorName{writing.target}};
+  out.args.insert(out.args.end(), node.args.begin(), node.args.end());
+  for (const SchemaArg& arg : writing.schema.args) out.origin.keywords.push_back(arg.name);
+  if (writing.schema.returns.empty()) out.results.insert(out.results.begin(), Arg());
+  out.origin.hop_single_return = 0;
+  return out;
+}
+
 }  // namespace
 
 Graph to_torch(const GraphBody& from) {
@@ -36,7 +50,8 @@ Graph to_torch(const GraphBody& from) {
       retrace(node, replay, spelling.tracer, spelling);
       continue;
     }
-    NodeId id = replay.node(node);
+    const Op* writing = writing_form(*node.op);
+    NodeId id = replay.node(writing ? functionalized_call(node, *writing) : node);
     for (Arg& arg : replay.graph->nodes[id].args)
       if (auto* within = arg.get<Subgraph>())
         arg = Subgraph{within->name, std::shared_ptr<const GraphBody>(to_torch(*within->body).release())};

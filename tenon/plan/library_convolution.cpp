@@ -1,6 +1,8 @@
 #include "kernels/convolution.h"
 #include "kernels/gemm.h"
+#include "kernels/winograd.h"
 #include "tenon/base/error.h"
+#include "tenon/loop/method.h"
 #include "tenon/loop/pack.h"
 #include "tenon/plan/library_matrix.h"
 
@@ -32,14 +34,15 @@ int64_t bytes(DType dtype) { return static_cast<int64_t>(item_size(dtype)); }
 
 /// What packing needs to know: which way the sums run, and their taps in three dimensions.
 struct Taps {
-  bool gradient, depthwise;
+  bool gradient, depthwise, winograd;
   Sizes kernel, stride, padding, dilation;
   SymInt groups, columns, inner;  // columns: channels of the result in a group; inner: channels that are summed
 
-  Taps(ConvPart part, bool transposed, const Operand& w, const Sizes& stride, const Sizes& padding,
+  Taps(ConvPart part, bool transposed, bool winograd, const Operand& w, const Sizes& stride, const Sizes& padding,
        const Sizes& dilation, SymInt groups)
       : gradient(part == ConvPart::weight_gradient ? false : (part == ConvPart::input_gradient) != transposed),
         depthwise(w.sizes[0] == groups && is_one(w.sizes[1]) && !is_one(groups)),
+        winograd(winograd),
         kernel(places(w)),
         stride(three(stride, 1)),
         padding(three(padding, 0)),
@@ -63,7 +66,10 @@ struct Taps {
 
 LibraryCall pack_call(std::string_view suffix, const Taps& t, const Operand& w, LibraryArg to) {
   LibraryCall call;
-  call.function = text(t.depthwise ? "convolution_depthwise_pack" : "convolution_pack", suffix);
+  call.function = text(t.winograd    ? "convolution_winograd_pack"
+                       : t.depthwise ? "convolution_depthwise_pack"
+                                     : "convolution_pack",
+                       suffix);
   to.written = true;
   call.args = {read(w), to};
   Words<kernels::ConvolutionPackParams> words;
@@ -82,6 +88,7 @@ LibraryCall pack_call(std::string_view suffix, const Taps& t, const Operand& w, 
 
 SymInt packed_elements(const Taps& t) {
   if (t.depthwise) return sym::ceil_div(t.groups, panel) * t.count() * SymInt(panel);
+  if (t.winograd) return sym::ceil_div(t.columns, panel) * t.inner * SymInt(kernels::winograd_positions * panel);
   return t.groups * sym::ceil_div(t.columns, panel) * t.count() * t.inner * SymInt(panel);
 }
 
@@ -103,12 +110,13 @@ class ConvolutionCalls {
         c_(c),
         suffix_(checks_.float_suffix(c.y)),
         dtype_(checks_.dtype(c.y)),
-        taps_((check(), c.part), c.transposed, c.w, taken_stride(c), c.padding, c.dilation, c.groups) {}
+        taps_((check(), c.part), c.transposed, method_of(program, c) == loop::ConvMethod::winograd, c.w,
+              taken_stride(c), c.padding, c.dilation, c.groups) {}
 
   LibraryCalls sum() && {
     const Operand &from = c_.part == ConvPart::forward ? c_.x : c_.y, &to = c_.part == ConvPart::forward ? c_.y : c_.x;
     const Sizes size = places(to);
-    const Source source = staged(from, size, {.zeros = !taps_.depthwise});
+    const Source source = staged(from, size, {.zeros = !taps_.depthwise && !taps_.winograd});
     LibraryArg weights = read(c_.w);
     SymInt weights_offset = c_.w.offset;
     if (c_.packed) checks_.packed(c_.w, dtype_, packed_elements(taps_));
@@ -118,7 +126,10 @@ class ConvolutionCalls {
       out_.calls.push_back(pack_call(suffix_, taps_, c_.w, weights));
     }
     LibraryCall call;
-    call.function = text(taps_.depthwise ? "convolution_depthwise" : "convolution", suffix_);
+    call.function = text(taps_.winograd    ? "convolution_winograd"
+                         : taps_.depthwise ? "convolution_depthwise"
+                                           : "convolution",
+                         suffix_);
     call.args = {source.arg, weights, written(to)};
     const SymInt flags = checks_.epilogue(c_.epilogue, to.sizes[1], to, call.args), batch = to.sizes[0];
     Words<kernels::ConvolutionParams> words;
@@ -135,6 +146,12 @@ class ConvolutionCalls {
     if (taps_.depthwise) {
       call.extent = batch * size[0] * size[1];
       call.grain = grain_of(size[2] * taps_.groups * taps_.count());
+    } else if (taps_.winograd) {
+      const int64_t inner = taps_.inner.as_int(), two = 2 * kernels::winograd_tiles(inner);
+      const SymInt tiles = batch * sym::ceil_div(size[1], 2) * sym::ceil_div(size[2], 2);
+      const int64_t blocks = kernels::winograd_column_blocks(taps_.columns.as_int() / panel);
+      call.extent = sym::max(sym::ceil_div(tiles, two), 1) * SymInt(2 * blocks);
+      call.scratch = SymInt(kernels::winograd_scratch(inner) * bytes(dtype_));
     } else {
       SymInt points = batch, phases = 1;
       for (size_t d = 0; d < 3; ++d) {
@@ -291,7 +308,8 @@ LibraryCalls convolution_pack(const loop::Program& program, const loop::Pack& p)
   const loop::Buffer& to = program.buffers[p.to];
   const std::string_view suffix = checks.float_suffix(p.from);
   checks.operand(p.from, to.dtype, "the weight");
-  const Taps taps(p.part, p.transposed, p.from, p.stride, p.padding, p.dilation, p.groups);
+  const Taps taps(p.part, p.transposed, method_of(program, p) == loop::ConvMethod::winograd, p.from, p.stride,
+                  p.padding, p.dilation, p.groups);
   checks.holds(sym::ge(count(to.sizes), packed_elements(taps)),
                text("sizes that do not belong together: ", packed_sizes(p), " are packed into ", to.sizes));
   out.calls.push_back(pack_call(suffix, taps, p.from, {p.to, 0, true}));

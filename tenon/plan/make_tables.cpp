@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -74,6 +75,7 @@ class Planner {
       for (size_t u : batches_[b])
         for (size_t s : units_[u].steps) number[s] = b;
     lives_ = lifetimes(program, number);
+    collect_told(program.steps);
   }
 
   Planned run() {
@@ -118,17 +120,25 @@ class Planner {
     }
   }
 
-  // A long expression becomes a symbol: at entry where the inputs tell it, else here.
+  // A long expression becomes a symbol: at entry where the inputs tell it, else here, or where data have told it.
   Id bind_long(const Expr& e) {
     std::vector<int64_t> key = e.words();
     bool from_inputs = true;
+    std::set<Id> waits;
     for (size_t i = 0; i < key.size(); ++i) {
       auto opcode = static_cast<tenon_opcode>(key[i] & 0xff);
-      if (opcode == TENON_OP_SYMBOL) from_inputs = from_inputs && entry_.contains(static_cast<Id>(key[i] >> 8));
+      auto used = static_cast<Id>(key[i] >> 8);
+      if (opcode == TENON_OP_SYMBOL) from_inputs = from_inputs && entry_.contains(used);
+      if (opcode == TENON_OP_SYMBOL && open_.contains(used)) waits.insert(used);
       if (opcode == TENON_OP_CONST_WIDE || opcode == TENON_OP_CONST_REAL) ++i;
     }
     if (auto found = long_.find(key); from_inputs && found != long_.end()) return found->second;
     Id symbol = symbols_.fresh(text("value_", long_count_++), e.type());
+    if (!waits.empty()) {
+      open_.insert(symbol);
+      waiting_.push_back({e, symbol, std::move(waits)});
+      return symbol;
+    }
     if (!from_inputs) {
       t().bind_expression(body_, symbol, e);
       return symbol;
@@ -321,7 +331,7 @@ class Planner {
       package::BufferSpec s = spec(b);
       s.name = name;
       const Life& life = lives_[o.buffer];
-      if (life.by_call && depends_on_data(b)) s.flags = TENON_BUFFER_DYNAMIC;
+      if (life.by_call && (depends_on_data(b) || told_.contains(o.buffer))) s.flags = TENON_BUFFER_DYNAMIC;
       else if (depends_on_data(b)) {
         s.flags = TENON_BUFFER_DEFERRED;
         deferred_.push_back(o.buffer);
@@ -339,7 +349,9 @@ class Planner {
   Id declared(SymInt symbol) {
     if (symbols_.has(symbol)) return symbols_.id(symbol);
     unbound_.insert(symbol.name());
-    return symbols_.declare(symbol, {});  // checks say what data may be
+    Id id = symbols_.declare(symbol, {});  // checks say what data may be
+    open_.insert(id);
+    return id;
   }
   bool is_bound(SymInt symbol) const { return symbols_.has(symbol) && !unbound_.contains(symbol.name()); }
   // What becomes known here lies in a segment of its own.
@@ -347,11 +359,31 @@ class Planner {
     unbound_.erase(symbol.name());
     bound_here_.push_back(symbol.name());
     segment_.reset();
+    open_.erase(symbols_.id(symbol));
+    for (size_t i = 0; i < waiting_.size();) {
+      std::erase_if(waiting_[i].symbols, [&](Id s) { return !open_.contains(s); });
+      if (!waiting_[i].symbols.empty()) {
+        ++i;
+        continue;
+      }
+      t().bind_expression(body, waiting_[i].as, waiting_[i].value);
+      open_.erase(waiting_[i].as);
+      waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(i));
+      i = 0;  // others may have waited for it
+    }
     std::erase_if(deferred_, [&](BufferId b) {
       if (depends_on_data(program_.buffers[b])) return false;
       t().make(body, ids_[b]);
       return true;
     });
+  }
+  // Sizes that a call tells are compared where an input tells them too.
+  void collect_told(const std::vector<loop::Step>& steps) {
+    for (const loop::Step& step : steps) {
+      if (auto* bind = std::get_if<loop::Bind>(&step); bind && bind->dim >= 0) told_.insert(bind->from);
+      if (auto* control = std::get_if<loop::Control>(&step))
+        for (const loop::Body& body : control->bodies) collect_told(body.steps);
+    }
   }
   bool depends_on_data(const loop::Buffer& b) const {
     for (const Sizes* list : {&b.sizes, &b.strides})
@@ -388,7 +420,7 @@ class Planner {
         const Life& life = lives_[b];
         s.first = life.first;
         s.last = life.last;
-        if (life.by_call && depends_on_data(described)) {
+        if (life.by_call && (depends_on_data(described) || told_.contains(b))) {
           s.flags = TENON_BUFFER_DYNAMIC;
           return ids_[b] = t().arena(s, package::none);
         }
@@ -599,7 +631,9 @@ class Planner {
       spec.function = library(function);
       if (scratch != SymInt(0)) spec.scratch = expr(scratch);
       describe(function, buffers, writes, name_of(batch));
-      t().kernel(body, spec, {.name = name_of(batch), .flops = work ? std::optional(expr(*work)) : std::nullopt, .bytes = expr(traffic)});
+      t().kernel(
+          body, spec,
+          {.name = name_of(batch), .flops = work ? std::optional(expr(*work)) : std::nullopt, .bytes = expr(traffic)});
     }
   }
   std::optional<SymInt> flops(const loop::Step& s) const {
@@ -651,7 +685,7 @@ class Planner {
     else t().bind_size(body, symbol, buffer(bind.from), static_cast<uint32_t>(bind.dim));
     if (!known) return bound(body, bind.symbol);
     t().check(body, package::equal(Expr::symbol(symbol), expr(bind.symbol)),
-              text("an input was given for a size of {} (", bind.symbol.name(), "), the data say {}"),
+              text(bind.symbol.name(), " is {} by what was told before, the data say {}"),
               {expr(bind.symbol), Expr::symbol(symbol)});
   }
 
@@ -659,7 +693,14 @@ class Planner {
     std::string message = "an assertion of the program failed: " +
                           (check.message.empty() ? text(check.condition) : quoted(check.message, 300));
     if (check.tensor == no_buffer) {
-      t().check(body, expr(check.condition), message);
+      for (char& c : message) c = c == '{' ? '(' : c == '}' ? ')' : c;  // braces stand for values
+      std::vector<Expr> values;
+      for (SymInt s : sym::symbols_of(check.condition)) {
+        if (is_real(s)) continue;
+        message += text(values.empty() ? ", but " : ", ", s, " is {}");
+        values.push_back(expr(s));
+      }
+      t().check(body, expr(check.condition), message, values);
       return;
     }
     bool real = is_floating(program_.buffers[check.tensor].dtype);
@@ -741,7 +782,7 @@ class Planner {
   const TablesOptions& options_;
   Planned out_;
   Symbols symbols_;
-  std::vector<Id> ids_;  // of each buffer of the program; none: not used yet
+  std::vector<Id> ids_;      // of each buffer of the program; none: not used yet
   std::vector<Unit> units_;  // of the program's steps
   std::vector<Made> made_;   // of each unit
   std::vector<std::vector<size_t>> batches_;
@@ -750,9 +791,17 @@ class Planner {
   std::vector<size_t> states_;
   std::vector<std::pair<size_t, Id>> numbers_;
   std::vector<std::pair<Id, SymInt>> number_outputs_;
+  std::unordered_set<BufferId> told_;             // results of calls whose sizes are bound
   std::vector<BufferId> deferred_;                // outputs whose sizes are not known yet
   std::vector<std::string_view> bound_here_;      // symbols that this list of steps binds
   std::unordered_set<std::string_view> unbound_;  // symbols that data will tell
+  struct Waiting {
+    Expr value;
+    Id as;
+    std::set<Id> symbols;  // that are still open
+  };
+  std::set<Id> open_;             // of symbols that nothing has bound yet
+  std::vector<Waiting> waiting_;  // long expressions of them
   std::unordered_map<std::string, size_t> kernel_ids_;
   std::optional<Id> random_, drawn_;
   std::optional<Id> segment_;  // where arena buffers go that are first used now

@@ -14,11 +14,11 @@ using loop::Fn;
 using loop::Role;
 using loop::Stage;
 
-constexpr double small_unit = 16384;      // points: as many as one thread is given anyway
-constexpr double shortest_row = 64;       // points: below, lanes over rows do better
-constexpr size_t most_stages = 12;        // of a unit
+constexpr double small_unit = 16384;  // points: as many as one thread is given anyway
+constexpr double shortest_row = 64;   // points: below, lanes over rows do better
+constexpr size_t most_stages = 12;    // of a unit
 constexpr size_t most_nodes = 800;
-constexpr size_t look_ahead = 24;         // steps
+constexpr size_t look_ahead = 24;  // steps
 
 /// Sizes that only the run tells count as 64.
 double estimate(SymInt e) { return e.is_int() ? static_cast<double>(e.as_int()) : 64.0; }
@@ -241,8 +241,8 @@ std::vector<Unit> make_units(const loop::Program& program, const std::vector<loo
 
 namespace {
 
-constexpr size_t batch_ahead = 48;                // units
-constexpr int64_t most_moved_bytes = 8 << 20;     // of results that are made earlier than they would be
+constexpr size_t batch_ahead = 48;             // units
+constexpr int64_t most_moved_bytes = 8 << 20;  // of results that are made earlier than they would be
 constexpr size_t most_instances = 256;
 
 /// Memory of the session that a unit fills.

@@ -1,4 +1,5 @@
-// Which steps become one kernel: stages over the same rows, and stages so small that calling them costs more than they do.
+// Which steps become one kernel: stages over the same rows, and stages so small that calling them costs more than they
+// do.
 #pragma once
 #include <set>
 #include <string>
@@ -22,8 +23,8 @@ struct Unit {
 /// Every step is in one unit; units can be executed in the order given, which need not be that of the steps.
 std::vector<Unit> make_units(const loop::Program& program, const std::vector<loop::Step>& steps);
 
-/// Units that call the same functions and do not depend on each other are executed together: threads find more to share,
-/// and meet less often. `calls` says what each unit calls; empty: it stays alone. In order of execution.
+/// Units that call the same functions and do not depend on each other are executed together: threads find more to
+/// share, and meet less often. `calls` says what each unit calls; empty: it stays alone. In order of execution.
 std::vector<std::vector<size_t>> make_batches(const loop::Program& program, const std::vector<Unit>& units,
                                               const std::vector<std::string>& calls);
 

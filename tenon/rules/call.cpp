@@ -214,6 +214,7 @@ SmallVector<size_t, 6> ArgsView::dims(Slot arg, size_t rank) const {
   if (list.empty())
     for (size_t d = 0; d < rank; ++d) out.push_back(d);
   for (SymInt d : list) {
+    require(d.is_int(), "expected numbers as dims, got ", list);
     size_t normal = normal_dim(d.as_int(), rank);
     if (rank == 0) continue;  // dims of a scalar: 0 or -1, nothing to reduce
     require(std::find(out.begin(), out.end(), normal) == out.end(), "dim ", normal,

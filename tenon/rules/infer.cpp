@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tenon/rules/guards.h"
+
 namespace tenon {
 
 TensorMeta like(const TensorMeta& meta, Sizes sizes) { return like(meta, std::move(sizes), meta.dtype); }
@@ -81,12 +83,17 @@ Sizes broadcast(const Sizes& a, const Sizes& b, const ArgsView& call) {
   for (size_t i = 0; i < shorter.size(); ++i) {
     SymInt x = longer[extra + i], y = shorter[i];
     if (x == y || y == SymInt(1)) continue;
-    if (x == SymInt(1)) out[extra + i] = y;
-    else if (x.is_int() && y.is_int())
-      call.require(false, "sizes ", a, " and ", b, " do not broadcast: dimension ", extra + i, " is ", x,
-                   " in one and ", y, " in the other");
-    else if (y.is_int())
-      out[extra + i] = y;  // a symbol beside a number: the program was traced under their being equal
+    if (x == SymInt(1)) {
+      out[extra + i] = y;
+      continue;
+    }
+    if (known(sym::eq(x, y)) == false && (statically_true(sym::eq(x, 1)) || statically_true(sym::eq(y, 1)))) {
+      if (statically_true(sym::eq(x, 1))) out[extra + i] = y;  // by the examples, or by what a guard says
+      continue;
+    }
+    relies_on_equal(call, x, y, "sizes ", a, " and ", b, " do not broadcast: dimension ", extra + i, " is ", x,
+                    " in one and ", y, " in the other");
+    if (y.is_int()) out[extra + i] = y;
   }
   return out;
 }

@@ -119,11 +119,33 @@ Ref Lower::out(size_t result) const {
   return {const_cast<Lower*>(this), outs_[result][0]};
 }
 
+// Powers of sizes are computed where they are used: size expressions of compiled programs have none.
+static Expr number_expr(loop::Arena& arena, SymInt e, Compute type) {
+  if (e.is_int()) return loop::constant(arena, e.as_int(), type);
+  if (e.is_number()) return loop::constant(arena, e.real_value(), type);
+  auto part = [&](size_t i) { return number_expr(arena, e.args()[i], Compute::f64); };
+  if (e.kind() == sym::Kind::float_pow) {
+    bool root = e.args()[1].is_number() && std::abs(e.args()[1].real_value()) == 0.5;
+    if (!root) return cast(loop::call(loop::Fn::pow, part(0), part(1)), type);
+    Expr value = loop::call(loop::Fn::sqrt, part(0));
+    return cast(e.args()[1].real_value() < 0 ? 1.0 / value : value, type);
+  }
+  bool real = !e.is_integer_typed() && !e.is_boolean_typed();
+  if (real && (e.kind() == sym::Kind::true_div || e.kind() == sym::Kind::float_true_div))
+    return cast(part(0) / part(1), type);
+  if (real && (e.kind() == sym::Kind::mul || e.kind() == sym::Kind::add)) {
+    Expr out = part(0);
+    for (size_t i = 1; i < e.args().size(); ++i) out = e.kind() == sym::Kind::mul ? out * part(i) : out + part(i);
+    return cast(out, type);
+  }
+  return cast(loop::size_expr(arena, e), type);
+}
+
 Expr Lower::scalar(Slot slot, Compute type) {
   size_t arg = index(slot);
   if (auto* s = args[arg].get<SymInt>()) {
     if (s->is_int()) return loop::constant(program.arena, s->as_int(), type);
-    if (s->kind() != sym::Kind::real) return cast(loop::size_expr(program.arena, *s), type);
+    if (s->kind() != sym::Kind::real) return number_expr(program.arena, *s, type);
   }
   if (is_tensor(arg)) return cast((*this)[arg].at(Index((*this)[arg].sizes().size(), Expr(0))), type);
   return loop::constant(program.arena, number(arg), type);

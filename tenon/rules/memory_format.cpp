@@ -15,7 +15,7 @@ bool channels_come_last(const TensorMeta& m) {
   SymInt least = 0;
   for (size_t d : order) {
     if (m.sizes[d] == SymInt(0)) return false;
-    if (!(m.strides[d] == least) && !statically_true(sym::ge(m.strides[d], least))) return false;
+    if (!(m.strides[d] == least) && proven(sym::ge(m.strides[d], least)) != true) return false;
     if (d == 0 && least == m.strides[1]) return false;  // N111 and the like: both formats fit
     least = m.strides[d];
     if (!(m.sizes[d] == SymInt(1))) least = least * m.sizes[d];

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "tenon/rules/infer.h"
+#include "tenon/rules/registration.h"
 
 namespace tenon {
 namespace {
@@ -70,10 +71,14 @@ const Op* Registry::insert(OpDef def) const {
 }
 
 void Registry::add(Handle& handle, OpDef def) {
+  std::lock_guard lock(mutex_);
   const Op* op = insert(def);
   std::atomic_ref<const Op*>(handle.op_).store(op, std::memory_order_release);  // Handle::op() of other threads
 }
-void Registry::add(OpDef def) { insert(def); }
+void Registry::add(OpDef def) {
+  std::lock_guard lock(mutex_);
+  insert(def);
+}
 
 void Registry::overload(const Handle& of, Handle& handle, const char* schema) {
   OpDef def = *of.op().def;
@@ -239,13 +244,14 @@ std::vector<const Op*> Registry::all() const {
 
 void register_families(Registry& ops);  // made by the build: a line per file of ops/
 
-const Registry& registry() {
-  static const Registry& instance = *[] {
+Registry& open_registry() {
+  static Registry& instance = *[] {
     auto* made = new Registry;  // never destroyed: ops are pointed to by graphs of any lifetime
     register_families(*made);
     return made;
   }();
   return instance;
 }
+const Registry& registry() { return open_registry(); }
 
 }  // namespace tenon

@@ -3,13 +3,18 @@
 #include "tenon/base/error.h"
 
 namespace tenon {
-
 sym::ShapeEnv* growing_shapes() { return context().growing_shapes; }
 
-std::optional<bool> known(sym::Expr condition) {
+std::optional<bool> proven(sym::Expr condition) {
   if (condition.is(sym::Kind::boolean)) return condition.boolean_value();
   const sym::ShapeEnv* shapes = context().shapes;
   return shapes ? shapes->decide(condition) : sym::decide(condition);
+}
+
+std::optional<bool> known(sym::Expr condition) {
+  auto sure = proven(condition);
+  Examples* examples = context().examples;
+  return sure || !examples ? sure : examples->decide(condition);
 }
 
 SymInt data_dependent_size() {
@@ -28,15 +33,15 @@ sym::Expr data_dependent_real() {
 
 SymInt smaller(SymInt a, SymInt b) {
   if (a.is_int() && b.is_int()) return std::min(a.as_int(), b.as_int());
-  if (statically_true(sym::le(a, b))) return a;
-  if (statically_true(sym::le(b, a))) return b;
+  if (proven(sym::le(a, b)) == true) return a;
+  if (proven(sym::le(b, a)) == true) return b;
   return sym::min(a, b);
 }
 
 SymInt larger(SymInt a, SymInt b) {
   if (a.is_int() && b.is_int()) return std::max(a.as_int(), b.as_int());
-  if (statically_true(sym::le(a, b))) return b;
-  if (statically_true(sym::le(b, a))) return a;
+  if (proven(sym::le(a, b)) == true) return b;
+  if (proven(sym::le(b, a)) == true) return a;
   return sym::max(a, b);
 }
 

@@ -20,8 +20,29 @@ class ShapesScope : ContextScope<const sym::ShapeEnv*>, ContextScope<sym::ShapeE
 /// What rules on this thread may add symbols to; null where there is none.
 sym::ShapeEnv* growing_shapes();
 
-/// Whether a condition on sizes certainly holds, or certainly fails.
+/// Example sizes of a program that is being made: they decide what nothing else does, and whoever gives them keeps what
+/// they decided as conditions of the program.
+class Examples {
+ public:
+  virtual ~Examples() = default;
+  virtual std::optional<bool> decide(sym::Expr condition) = 0;
+  virtual std::optional<int64_t> value(sym::Expr size) const = 0;  // none where only a run can tell
+};
+/// Makes them the ones that rules on this thread ask; null: nobody is asked.
+class ExamplesScope : ContextScope<Examples*> {
+ public:
+  explicit ExamplesScope(Examples* examples) : ContextScope<Examples*>(&Context::examples, examples) {}
+};
+inline Examples* current_examples() { return context().examples; }
+
+/// Whether a condition on sizes certainly holds, or certainly fails, by the examples too.
 std::optional<bool> known(sym::Expr condition);
+/// Likewise without asking the examples: for what is only nicer to know.
+std::optional<bool> proven(sym::Expr condition);
+/// Whether two sizes can be taken as equal: nobody knows better.
+inline bool may_equal(SymInt a, SymInt b) {
+  return a == b || (a.is_int() && b.is_int() ? false : known(sym::eq(a, b)).value_or(true));
+}
 inline bool statically_true(sym::Expr condition) { return known(condition).value_or(false); }
 /// The smaller of two sizes, simplified by what is known.
 SymInt smaller(SymInt a, SymInt b);

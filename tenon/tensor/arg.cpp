@@ -9,6 +9,7 @@ template struct BasicArg<Tensor>;
 template struct BasicArg<TensorMeta>;
 template BasicArg<Tensor> without_tensors(const BasicArg<Tensor>&);
 template BasicArg<TensorMeta> without_tensors(const BasicArg<Tensor>&);
+template BasicArg<TensorMeta> without_tensors(const BasicArg<TensorMeta>&);
 template BasicArg<Tensor> without_tensors(const BasicArg<TensorMeta>&);
 
 }  // namespace tenon

@@ -1,12 +1,13 @@
 // What code that runs on a thread finds around it: who executes calls, whether they are recorded for gradients, whose
 // symbols rules decide by, where random draws come from, what rules may choose. It is one object per thread; scopes
-// (DispatchScope, GradMode, ShapesScope, RandomScope, LoweringScope, autograd::Unrecorded) change one field of it and
-// put it back, nothing else does.
+// (DispatchScope, GradMode, ShapesScope, ExamplesScope, RandomScope, LoweringScope, autograd::Unrecorded) change one
+// field of it and put it back, nothing else does.
 #pragma once
 
 namespace tenon {
 
 class Dispatcher;        // tensor/dispatch.h
+class Examples;          // rules/symbolic_shapes.h
 class RandomScope;       // ops/random.h
 struct LoweringOptions;  // rules/lowering_options.h
 namespace sym {
@@ -19,6 +20,7 @@ struct Context {
   bool unrecorded = false;                    // a program is being made of the calls: none is recorded
   const sym::ShapeEnv* shapes = nullptr;      // of the program being traced
   sym::ShapeEnv* growing_shapes = nullptr;    // the same, where symbols may be added
+  Examples* examples = nullptr;               // sizes that decide what ranges do not
   RandomScope* random = nullptr;              // null: the process's own state
   const LoweringOptions* lowering = nullptr;  // null: the defaults
 };

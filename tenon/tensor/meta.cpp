@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tenon/base/error.h"
+#include "tenon/sym/exact.h"
 
 namespace tenon {
 namespace {
@@ -64,7 +65,7 @@ bool is_contiguous(const TensorMeta& meta, MemoryFormat format) {
   if (format == MemoryFormat::channels_last_3d && meta.rank() != 5) return false;
   Sizes dense = strides_in(format, meta.sizes);
   for (size_t i = 0; i < meta.rank(); ++i)
-    if (!(meta.sizes[i] == SymInt(1)) && !(meta.strides[i] == dense[i])) return false;
+    if (!(meta.sizes[i] == SymInt(1)) && !sym::equal_if_exact(meta.strides[i], dense[i])) return false;
   return true;
 }
 

@@ -1,6 +1,7 @@
 #include "tenon/trace/trace.h"
 
 #include "tenon/ops/creation.h"
+#include "tenon/ops/random.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/symbolic_shapes.h"
 
@@ -129,6 +130,7 @@ Metas infer_any(const Op& op, std::span<const CallArg> args) {
       return t && !t.meta().wrapped_number ? tracer.tensor(add_input(scratch, "x", t.meta())) : t;
     }));
   DispatchScope scope(&tracer);
+  RandomScope random([] { return random_state(0, 0); });  // of that graph; nothing is drawn
   Build build(op, inside);
   Results results = def->decompose(build);
   Metas metas;

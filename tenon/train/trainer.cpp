@@ -67,7 +67,8 @@ Trainer::Trainer(const ExportedProgram& program, const std::string& data, const 
                       .clip_value = options_.clip_value,
                       .accumulate = options_.accumulate,
                       .frozen = options_.frozen,
-                      .groups = options_.groups};
+                      .groups = options_.groups,
+                      .precision = precision_named(options_.precision)};
   int64_t per_epoch = (batches_ + options_.accumulate - 1) / std::max<int64_t>(options_.accumulate, 1);
   if (!options_.schedule.empty())
     how.schedule =
@@ -182,6 +183,7 @@ std::map<std::string, std::string> Trainer::settings() const {
           {"accumulate", text(options_.accumulate)},
           {"clip-norm", text(options_.clip_norm)},
           {"clip-value", text(options_.clip_value)},
+          {"precision", options_.precision},
           {"freeze", frozen},
           {"group", groups},
           {"samples", text(data_->samples())},

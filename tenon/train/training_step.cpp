@@ -42,11 +42,12 @@ void require_free_name(const CallingConvention& convention, const std::string& n
 }
 
 /// The functional program with the loss behind it; its own results are dropped.
-WithLoss with_loss(const ExportedProgram& exported, const Loss& loss) {
+WithLoss with_loss(const ExportedProgram& exported, const Loss& loss, Precision precision) {
   Walk walk(exported);
   const FunctionalProgram& functional = walk.functional();
   WithLoss out;
-  out.program.graph = functional.graph.copy();
+  out.program.graph =
+      precision == Precision::full ? functional.graph.copy() : in_precision(functional.graph.body(), precision);
   out.program.convention = functional.convention;
   GraphBody& graph = out.program.graph.body();
   CallingConvention& c = out.program.convention;
@@ -119,7 +120,10 @@ struct Rates {
 class Maker {
  public:
   Maker(const ExportedProgram& exported, const Loss& loss, const Optimizer& optimizer, const TrainingOptions& options)
-      : exported_(exported), optimizer_(optimizer), options_(options), with_loss_(with_loss(exported, loss)) {
+      : exported_(exported),
+        optimizer_(optimizer),
+        options_(options),
+        with_loss_(with_loss(exported, loss, options.precision)) {
     require(options.accumulate >= 1, "accumulate: expected 1 micro-batch to an update or more, got ",
             options.accumulate);
     choose();
@@ -412,7 +416,7 @@ TrainingStep make_training_step(const ExportedProgram& program, const Loss& loss
 }
 
 Evaluation make_evaluation(const ExportedProgram& program, const Loss& loss) {
-  WithLoss made = with_loss(program, loss);
+  WithLoss made = with_loss(program, loss, Precision::full);
   verify(made.program.graph.body());
   return {std::move(made.program), std::move(made.targets), made.counts_right};
 }

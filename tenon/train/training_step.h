@@ -6,6 +6,7 @@
 #include "tenon/session/state.h"
 #include "tenon/train/loss.h"
 #include "tenon/train/optimizer.h"
+#include "tenon/train/precision.h"
 
 namespace tenon::train {
 
@@ -23,6 +24,7 @@ struct TrainingOptions {
   std::vector<std::string> frozen;     // patterns of parameters that stay as they are
   std::vector<ParameterGroup> groups;  // the first that matches counts
   bool master_weights = true;          // half precision parameters are kept in float32 too, and trained there
+  Precision precision = Precision::full;
 };
 
 /// Something that training keeps beside the program's own state.

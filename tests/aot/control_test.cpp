@@ -185,16 +185,6 @@ return %y
 )",
                      {counting({2, 2}), counting({2})}),
              "carry the tensor instead");
-  EXPECT_HAS(refusal(R"(%x: f32[2, 2] = input()
-%y: f32[2, 2] = higher_order::map_impl(graph row, [%x], [])
-  row:
-    %v: f32[2] = input()
-    %m: f32[2] = aten::rand_like(%v)
-    return %m
-return %y
-)",
-                     {counting({2, 2})}),
-             "random operators within control flow");
 }
 
 std::string with_branch(std::string_view branch) {

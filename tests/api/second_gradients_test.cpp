@@ -15,6 +15,12 @@ struct Case {
   std::function<Tensor(const std::vector<Tensor>&)> function;
 };
 
+// Rows 0, 1, 1 and 2, 0, 3 of a table, put together and squared.
+Tensor bag(const Tensor& table, int64_t mode, const Tensor& weights = {}) {
+  Tensor rows = tenon::tensor<int64_t>({0, 1, 1, 2, 0, 3}), offsets = tenon::tensor<int64_t>({0, 3});
+  return tenon::square(std::get<0>(tenon::embedding_bag(table, rows, offsets, false, mode, false, weights)));
+}
+
 const Case cases[] = {
     {"layer_norm",
      [](auto& x) {
@@ -49,6 +55,16 @@ const Case cases[] = {
     {"logit", [](auto& x) { return tenon::logit(tenon::sigmoid(x[0])); }},
     {"softmax", [](auto& x) { return tenon::softmax(x[0], 1); }},
     {"norm", [](auto& x) { return tenon::linalg_vector_norm(x[0], 2, 1); }},
+    {"cdist", [](auto& x) { return tenon::cdist(x[0], x[1]); }},
+    {"cdist_of_order_3", [](auto& x) { return tenon::cdist(x[0], x[1], 3); }},
+    {"pdist", [](auto& x) { return tenon::pdist(x[0]); }},
+    {"pdist_of_order_1_5", [](auto& x) { return tenon::pdist(x[0], 1.5); }},
+    {"grid_sample", [](auto& x) { return tenon::grid_sampler(x[0], tenon::tanh(x[1]), 0, 0, false); }},
+    {"grid_sample_3d", [](auto& x) { return tenon::grid_sampler(x[0], tenon::tanh(x[1]), 0, 0, true); }},
+    {"embedding_bag", [](auto& x) { return bag(x[0], 0); }},
+    {"embedding_bag_mean", [](auto& x) { return bag(x[0], 1); }},
+    {"embedding_bag_max", [](auto& x) { return bag(x[0], 2); }},
+    {"embedding_bag_weighted", [](auto& x) { return bag(x[0], 0, x[1].reshape(-1)); }},
 };
 
 void expect_close(const Tensor& got, const Tensor& expected, const std::string& what) {

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import resource
 import signal
 import subprocess
 import time
@@ -89,6 +90,29 @@ class Data(TrainTest):
         self.assertIn("150 samples in 5 batches of 32;", self.good(*self.train()))
 
 
+    def test_data_larger_than_memory_are_mapped(self):
+        """A gigabyte of images where the process may have a quarter of that for itself."""
+        samples = 1 << 22
+        header = json.dumps({"images": {"dtype": "F32", "shape": [samples, 1, 8, 8], "data_offsets": [0, samples * 256]},
+                             "target": {"dtype": "U8", "shape": [samples], "data_offsets": [samples * 256, samples * 257]}}).encode()
+        header += b" " * (-len(header) % 8)
+        large = self.scratch / "large.safetensors"
+        with open(large, "wb") as file:
+            file.write(len(header).to_bytes(8, "little") + header)
+            file.truncate(8 + len(header) + samples * 257)  # zeros that take no place
+        command = self.train("--save-every", "0.000001s", data=large)
+        process = subprocess.Popen([TENON, *map(str, command)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (1 << 28, 1 << 28)))
+        deadline = time.monotonic() + 100
+        while process.poll() is None and not self.state.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self.assertIsNone(process.poll(), "it ended before the first save")
+        process.send_signal(signal.SIGINT)
+        errors = process.communicate(timeout=60)[1]
+        self.assertEqual(process.returncode, -signal.SIGINT, errors)
+        self.assertTrue(self.state.exists())
+
+
 class Options(TrainTest):
     def test_wrong_options_are_sentences(self):
         for option, value, expected in (
@@ -126,6 +150,29 @@ class Options(TrainTest):
             self.assertEqual(results["buffer.optimizer.step"], 6)
             self.assertLess(results["output_0"], 2.5)
             self.assertIn("parameter.classifier.weight", results.files)
+
+    def test_the_step_learns_from_plain_c(self):
+        step, program, batch, state = (self.scratch / name for name in ("step.so", "train_c", "batch.bin", "learnt.safetensors"))
+        self.good(*self.train("--optimizer", "sgd,lr=0.05,momentum=0.9", "--step", step))
+        runtime = ROOT / "runtime"
+        subprocess.run(["cc", "-O1", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", '-DTENON_VERSION="test"', "-I", runtime / "include",
+                        ROOT / "examples" / "c" / "train.c", *sorted(runtime.glob("*.c")), "-lpthread", "-o", program], check=True)
+        batch.write_bytes(self.images[:32].tobytes() + self.labels[:32].tobytes())
+        lines = subprocess.run([program, step, batch, state], check=True, capture_output=True, text=True).stdout.splitlines()
+        losses = [float(line.split()[1]) for line in lines]
+        self.assertEqual(len(losses), 10)
+        self.assertLess(losses[-1], 0.8 * losses[0])
+        with open(state, "rb") as file:
+            self.assertIn("classifier.weight", json.loads(file.read(int.from_bytes(file.read(8), "little"))))
+        batch.write_bytes(self.images[:3].tobytes())
+        self.assertEqual(subprocess.run([program, step, batch, state], capture_output=True).returncode, 1)
+
+    def test_products_in_bf16_learn_too(self):
+        narrow, full = (json.loads(self.good(*self.train("--json", "--epochs", "3", "--optimizer", "sgd,lr=0.05,momentum=0.9", *more)).splitlines()[-1])["loss"]
+                        for more in (("--precision", "bf16"), ()))
+        self.assertNotEqual(narrow, full)
+        self.assertAlmostEqual(narrow, full, delta=0.1)
+        self.refused(*self.train("--precision", "f8"), status=2)
 
     def test_the_seed_decides_everything(self):
         first, again, other = (self.elsewhere(name) for name in ("first", "again", "other"))

@@ -80,7 +80,8 @@ def fields(files):
                  ["graph_module", "graph", "nodes"], ["graph_module", "graph", "inputs"], ["graph_module", "graph", "outputs"],
                  ["graph_module", "graph", "tensor_values"], ["graph_module", "signature", "input_specs"],
                  ["graph_module", "signature", "output_specs"], ["range_constraints"]):
-        files.model(f"field_missing_{path[-1]}", f"{'.'.join(path)} is missing", drop(path))
+        files.model(f"field_missing_{path[-1]}", f"{'.'.join(path)} is missing", drop(path),
+                    verdict="good" if path == ["range_constraints"] else "bad")
     for path, value in ((["graph_module"], []), (["graph_module", "graph"], "text"), (["graph_module", "graph", "nodes"], {}),
                         (["graph_module", "graph", "inputs"], None), (["graph_module", "graph", "tensor_values"], []),
                         (["graph_module", "signature"], 5), (["graph_module", "module_call_graph"], {}),
@@ -300,11 +301,11 @@ def symbols(files):
     expression("overflow", "Mul(Integer(9223372036854775807), Symbol('s31', positive=True, integer=True))", "a size overflows")
     expression("float", "Float('1.5', precision=53)", "a size is not whole")
     expression("boolean", "true", "a size is a truth value")
-    expression("unknown_symbol", "Symbol('s99', positive=True, integer=True)", "a symbol has no range")
+    expression("unknown_symbol", "Mul(Integer(2), Symbol('s99', positive=True, integer=True))", "a symbol has no range")
     expression("two_arguments", "Symbol('s31', 's32')", "a symbol has two names")
     expression("trailing", "Symbol('s31', positive=True, integer=True) + ", "a symbolic size ends in an operator")
     expression("power_tower", "Pow(Pow(Integer(9), Integer(99)), Integer(99))", "a symbolic size is astronomically large")
-    files.model("symbol_without_range", "a symbol has no range", put(["range_constraints"], {}))
+    files.model("symbol_without_range", "a size of an input without a range is legal", put(["range_constraints"], {}), verdict="good")
     files.model("range_empty", "a range's minimum is greater than its maximum",
                 put(["range_constraints", "s31"], {"min_val": 9, "max_val": 3}))
     files.model("range_text", "a range's minimum is text", put(["range_constraints", "s31"], {"min_val": "0", "max_val": None}))

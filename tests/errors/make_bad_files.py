@@ -11,6 +11,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from archive import Archive  # noqa: E402
+import bad_control  # noqa: E402
 import bad_graphs  # noqa: E402
 import bad_older  # noqa: E402
 import bad_payloads  # noqa: E402
@@ -63,7 +64,7 @@ def main():
     out = pathlib.Path(sys.argv[1])
     out.mkdir(parents=True, exist_ok=True)
     files = Files(out)
-    for part in (bad_zips, bad_graphs, bad_payloads, bad_older, bad_scale):
+    for part in (bad_zips, bad_graphs, bad_control, bad_payloads, bad_older, bad_scale):
         part.make(files)
     (out / "index.json").write_text(json.dumps(files.index, indent=1) + "\n")
     print(f"{len(files.index)} files")

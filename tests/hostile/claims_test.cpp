@@ -35,6 +35,41 @@ std::string refusal(const ProgramText& p) {
 
 #define EXPECT_SAYS(message, part) EXPECT_NE((message).find(part), std::string::npos) << "says: " << (message)
 
+TEST(Claims, strides_are_not_negative) {
+  ProgramText p;
+  TensorMeta backwards = f32({4, 3});
+  backwards.strides[0] = SymInt(-3);
+  p.user_input("x", backwards);
+  p.user_output("x");
+  EXPECT_SAYS(refusal(p), "a stride is negative: -3");
+}
+
+TEST(Claims, a_gradient_of_a_pad_has_the_sizes_of_what_was_padded) {
+  ProgramText p;
+  p.user_input("g", f32({1, 4, 6}));
+  p.user_input("x", f32({1, 2, 4, 3}));
+  p.tensor("y", f32({1, 2, 4, 3}));
+  p.node("torch.ops.aten.replication_pad2d_backward.default",
+         {{"grad_output", as_tensor("g")}, {"self", as_tensor("x")}, {"padding", R"({"as_ints": [1, 2, 0, 0]})"}},
+         {as_tensor("y")});
+  p.user_output("y");
+  EXPECT_SAYS(refusal(p), "grad_output");
+}
+
+TEST(Claims, dims_of_a_reduction_are_numbers) {
+  ProgramText p = start();
+  p.number("n", s0_text);
+  p.node("torch.ops.aten.sym_size.int", {{"self", as_tensor("x")}, {"dim", R"({"as_int": 0})"}}, {as_number("n")});
+  p.tensor("y", f32({s0}));
+  p.node("torch.ops.aten.amax.default",
+         {{"self", as_tensor("x")},
+          {"dim", R"({"as_sym_ints": [{"as_name": "n"}]})"},
+          {"keepdim", R"({"as_bool": false})"}},
+         {as_tensor("y")});
+  p.user_output("y");
+  EXPECT_NE(refusal(p), "");
+}
+
 TEST(Claims, numbers_are_not_computed_from_tensors) {
   ProgramText p = start();
   p.tensor("m", f32({2}));

@@ -1,8 +1,10 @@
 """What real PyTorch makes of files that Tenon wrote."""
 
+import importlib.util
 import logging
 import warnings
 
+import programs  # noqa: F401 (the classes of its trees)
 import torch
 from torch.export.pt2_archive._package import load_pt2
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
@@ -18,13 +20,20 @@ class Difference(Exception):
     pass
 
 
+class Unchecked(Exception):
+    """PyTorch lacks the package whose operators the file has."""
+
+
 def load(path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             return torch.export.load(path)
         except RuntimeError:
-            raise Difference(f"PyTorch does not load the file: {reason(path)}") from None
+            why = reason(path)
+            if "failed to resolve torch.ops.torchao." in why and importlib.util.find_spec("torchao") is None:
+                raise Unchecked(why) from None
+            raise Difference(f"PyTorch does not load the file: {why}") from None
 
 
 def reason(path):

@@ -93,6 +93,27 @@ TEST(Layering, models_and_optimizers_see_the_public_headers_alone) {
   EXPECT_GT(files, 20u);
 }
 
+// What tenon.h makes a user's compiler read. <functional>, <memory>, <iostream>, <regex>, <unordered_map> and their
+// like each cost more than all of our own headers.
+TEST(Layering, the_one_include_needs_few_headers_of_the_standard_library) {
+  const std::set<std::string> cheap = {
+      "array",     "concepts", "cstddef",     "cstdint", "initializer_list", "iosfwd",  "map",   "optional", "span",
+      "stdexcept", "string",   "string_view", "tuple",   "type_traits",      "utility", "vector"};
+  std::set<std::string> seen, to_read{"tenon/tenon.h"};
+  while (!to_read.empty()) {
+    std::string header = *to_read.begin();
+    to_read.erase(to_read.begin());
+    if (!seen.insert(header).second) continue;
+    fs::path own = source / "include" / header, made = fs::path(TENON_MADE_HEADERS) / header;
+    ASSERT_TRUE(fs::exists(own) || fs::exists(made)) << header;
+    for (const std::string& include : includes_of(read_file(fs::exists(own) ? own : made))) {
+      if (starts_with(include, "tenon/")) to_read.insert(include);
+      else EXPECT_TRUE(cheap.contains(include)) << header << " includes <" << include << ">";
+    }
+  }
+  EXPECT_GT(seen.size(), 12u);
+}
+
 TEST(Layering, every_folder_has_a_line) {
   Layers known = layers();
   std::set<std::string> listed(known.order.begin(), known.order.end());

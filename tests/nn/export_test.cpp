@@ -27,7 +27,7 @@ TEST(Export, AModelAndItsProgramComputeTheSame) {
   Net net;
   net.eval();
   Tensor x = randn({2, 1, 8, 8});
-  ExportedProgram program = nn::export_program(net, {x}, {"image"});
+  ExportedProgram program = nn::export_program(net, {x}, {.input_names = {"image"}});
   EXPECT_EQ(program.input_names(), (std::vector<std::string>{"image"}));
   EXPECT_EQ(program.parameter_names().size(), 6u);
   EXPECT_EQ(program.buffer_names().size(), 3u);
@@ -92,6 +92,74 @@ TEST(Export, ALookAtElementsIsAnError) {
               export_program([](auto& in) { return in; }, {x}, {.input_names = {"a", "b"}});
             }).find("expected a name for each"),
             std::string::npos);
+}
+
+struct Block : nn::Module {
+  nn::Linear inner = add("inner", nn::Linear(4, 4));
+  Tensor scale = add_constant("Scale", tensor({1.0f, 2.0f, 3.0f, 4.0f}));
+  nn::Parameter seen = add_buffer("seen", zeros({}), false);
+  Tensor operator()(const Tensor& x) {
+    nn::Scope scope(*this);
+    seen.set(*seen + 1);
+    return relu(inner(x)) * scale + tensor({0.5f});
+  }
+};
+struct Twice : nn::Module {
+  mutable Block block = add("Block", Block());
+  Tensor operator()(const Tensor& x) const { return block(block(x)).add_(1); }
+};
+
+TEST(Export, NamesAndModuleStacksAreThoseOfPyTorch) {
+  Twice net;
+  Tensor x = ones({2, 4});
+  ExportedProgram program = nn::export_program(net, {x}, {.input_names = {"X"}});
+  std::string text = show(program);
+  for (const char* part :
+       {"p_block_inner_weight", "b_block_seen", "c_block_scale", "c_block_lifted_tensor_0", "lift_fresh_copy"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << text;
+  EXPECT_EQ(program.buffer_names(), std::vector<std::string>{"Block.seen"});
+  EXPECT_EQ(net.block.seen->item<float>(), 0);  // the model keeps its own
+  tenon::Module made(program);
+  expect_close(made(x), net(x), "the result", 1e-6);
+  EXPECT_EQ(made.get("Block.seen").item<float>(), 2);
+  EXPECT_EQ(net.state_dict().count("Block.seen"), 0u);
+}
+
+TEST(Export, ATensorMadeInForwardIsMadeAnewInEachRun) {
+  auto f = [](const std::vector<Tensor>& in) {
+    Tensor sum = tensor({0.0f, 0.0f});
+    sum.add_(in[0]);
+    return std::vector<Tensor>{sum};
+  };
+  Tensor x = ones({2});
+  tenon::Module made(export_program(f, {x}));
+  made(x);
+  EXPECT_EQ(Tensor(made(x)).vector<float>(), (std::vector<float>{1, 1}));
+}
+
+TEST(Export, WritesToWhatIsNoStateAreRefused) {
+  Tensor outside = ones({2}), x = ones({2});
+  auto f = [&](const std::vector<Tensor>& in) { return std::vector<Tensor>{outside.add_(in[0])}; };
+  EXPECT_NE(error_of([&] { export_program(f, {x}); }).find("give it as a buffer"), std::string::npos);
+  EXPECT_EQ(outside.vector<float>(), (std::vector<float>{1, 1}));
+  struct Assigns : nn::Module {
+    mutable nn::Parameter w = add_parameter("w", ones({2}));
+    Tensor operator()(const Tensor& y) const {
+      w.set(*w + y);
+      return *w;
+    }
+  } assigns;
+  EXPECT_NE(error_of([&] { nn::export_program(assigns, {x}); }).find("'w', which is no buffer"), std::string::npos);
+  EXPECT_EQ(assigns.w->vector<float>(), (std::vector<float>{1, 1}));
+}
+
+TEST(Export, SampleInputsAreKept) {
+  std::string path = testing::TempDir() + "sampled.pt2";
+  Tensor x = tensor({1.0f, 2.0f});
+  save(export_program([](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] * 2}; }, {x}), path);
+  ExportedProgram again = load_program(path);
+  EXPECT_EQ(again.input_names(), std::vector<std::string>{"args_0"});
+  EXPECT_EQ(Tensor(tenon::Module(again)(x)).vector<float>(), (std::vector<float>{2, 4}));
 }
 
 }  // namespace

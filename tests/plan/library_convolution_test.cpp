@@ -2,9 +2,11 @@
 // integers, so every order of summation gives the same number; a second run with other values compares the targets.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 
 #include "run_library.h"
+#include "tenon/loop/method.h"
 #include "tenon/loop/pack.h"
 #include "tests/kernels/numbers.h"
 
@@ -23,7 +25,7 @@ struct Case {
   Int groups = 1;
   bool transposed = false;
   List output_padding = {};
-  bool channels_last = false, bias = false, residual = false, relu = false;
+  bool channels_last = false, bias = false, residual = false, relu = false, winograd = false;
 };
 
 Sizes sizes(const List& list) {
@@ -179,13 +181,15 @@ void check_part(const Case& c, ConvPart part) {
   if (part != ConvPart::weight_gradient)
     for (auto* m : {&exact, &any}) {
       loop::Pack pack = loop::pack_of(m->step, 0);
-      pack.to = m->buffers.add(loop::packed_sizes(pack), [] { return 1e30; }).buffer;
+      const Sizes packed_as = c.winograd ? loop::transformed_sizes(pack) : loop::packed_sizes(pack);
+      pack.to = m->buffers.add(packed_as, [] { return 1e30; }).buffer;
       (m == &exact ? packed : any_packed) = std::vector<loop::Step>{pack, loop::with_packed(m->step, pack.to)};
     }
   std::vector<T> first;
   for (tenon_target target : kernels::targets()) {
     EXPECT_EQ(exact.buffers.run({exact.step}, exact.out.buffer, target, 1), wanted) << "target " << target;
-    const std::vector<T> got = any.buffers.run({any.step}, any.out.buffer, target, 3);
+    const std::vector<T> got =
+        any.buffers.run(c.winograd ? any_packed : std::vector<loop::Step>{any.step}, any.out.buffer, target, 3);
     if (first.empty()) first = got;
     EXPECT_EQ(got, first) << "target " << target;
     if (packed.empty()) continue;
@@ -264,6 +268,78 @@ TEST(LibraryConvolution, TheEpilogueAddsBiasAndResidualAndCutsBelowZero) {
   Case c{1, 90, 20, {5, 5}, {3, 3}, {1, 1}, {1, 1}, {1, 1}};  // several chunks of terms
   c.bias = true, c.residual = true, c.relu = true;
   check(c);
+}
+
+TEST(LibraryConvolution, RowsOfOneChannelEachComeInRunsWithEdges) {
+  for (Int taps : {3, 5})
+    for (Int stride : {1, 2})
+      for (Int width : {1, 2, 5, 7, 9, 14, 16, 23, 31}) {
+        Case c{1, 40, 40, {6, width}, {taps, taps}, {stride, stride}, {taps / 2, taps / 2}, {1, 1}, 40};
+        c.channels_last = true, c.bias = true, c.relu = true;
+        check_part<float>(c, ConvPart::forward);
+      }
+}
+
+void check_winograd(Case c) {
+  c.winograd = c.channels_last = true;
+  check_part<float>(c, ConvPart::forward);
+  check_part<float>(c, ConvPart::input_gradient);
+}
+
+TEST(LibraryConvolution, WinogradGivesTheSameSums) {
+  for (Int padding : {0, 1, 2})
+    for (List places : {List{6, 8}, List{7, 5}, List{4, 3}})
+      check_winograd({2, 16, 32, places, {3, 3}, {1, 1}, {padding, padding}, {1, 1}});
+  check_winograd({1, 48, 224, {9, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1}});
+  check_winograd({3, 16, 16, {15, 14}, {3, 3}, {1, 1}, {1, 1}, {1, 1}});
+}
+
+TEST(LibraryConvolution, WinogradHasTheSameEpilogue) {
+  for (bool relu : {false, true}) {
+    Case c{1, 32, 48, {7, 8}, {3, 3}, {1, 1}, {1, 1}, {1, 1}};
+    c.bias = true, c.residual = true, c.relu = relu;
+    check_winograd(c);
+  }
+}
+
+TEST(LibraryConvolution, WinogradStaysWithinTheErrorOfDirectSums) {
+  Case c{1, 128, 64, {14, 14}, {3, 3}, {1, 1}, {1, 1}, {1, 1}};
+  c.channels_last = true;
+  kernels::Numbers numbers(11);
+  Made<float> m(c, ConvPart::forward, [&] { return numbers.unit(); });
+  std::vector<double> wanted(m.buffers.values(m.out).size(), 0);
+  for_each_term(c, out_places(c), [&](const List& x, const List& w, const List& y) {
+    wanted[static_cast<size_t>(at(m.step.y, y))] +=
+        double(m.buffers.values(m.step.x)[at(m.step.x, x)]) * double(m.buffers.values(m.step.w)[at(m.step.w, w)]);
+  });
+  auto error = [&](auto sizes_of) {
+    loop::Pack pack = loop::pack_of(m.step, 0);
+    pack.to = m.buffers.add(sizes_of(pack), [] { return 0; }).buffer;
+    const std::vector<float> got =
+        m.buffers.run({pack, loop::with_packed(m.step, pack.to)}, m.out.buffer, kernels::targets().front(), 1);
+    double sum = 0;
+    for (size_t i = 0; i < got.size(); ++i) sum += (got[i] - wanted[i]) * (got[i] - wanted[i]);
+    return std::sqrt(sum);
+  };
+  EXPECT_LT(error(loop::transformed_sizes), 3 * error(loop::packed_sizes));
+}
+
+TEST(LibraryConvolution, WhoeverAsksHearsTheSameMethod) {
+  Case c{1, 64, 64, {28, 28}, {3, 3}, {1, 1}, {1, 1}, {1, 1}};
+  c.channels_last = true;
+  Made<float> m(c, ConvPart::forward, [] { return 0; });
+  EXPECT_EQ(method_of(m.buffers.program, m.step), loop::ConvMethod::winograd);
+  EXPECT_EQ(method_of(m.buffers.program, m.step, {.tile = 1e6}), loop::ConvMethod::direct);
+  loop::Pack pack = loop::pack_of(m.step, 0);
+  for (bool winograd : {false, true}) {
+    pack.to =
+        m.buffers.add(winograd ? loop::transformed_sizes(pack) : loop::packed_sizes(pack), [] { return 0; }).buffer;
+    const auto wanted = winograd ? loop::ConvMethod::winograd : loop::ConvMethod::direct;
+    EXPECT_EQ(method_of(m.buffers.program, pack), wanted);
+    EXPECT_EQ(method_of(m.buffers.program, loop::with_packed(m.step, pack.to)), wanted);
+  }
+  m.step.stride = {2, 2};
+  EXPECT_EQ(method_of(m.buffers.program, m.step), loop::ConvMethod::direct);
 }
 
 TEST(LibraryConvolution, NoImagesGiveNothingAndNoGradient) { check({0, 3, 4, {5, 5}, {3, 3}, {1, 1}, {1, 1}, {1, 1}}); }

@@ -99,7 +99,8 @@ def main():
                     continue
                 name = entry.removesuffix(".json")
                 packet, kind = name.split(".")
-                overload = getattr(getattr(torch.ops.aten, packet), kind)
+                space, _, packet = packet.rpartition("::")
+                overload = getattr(getattr(getattr(torch.ops, space or "aten"), packet), kind)
                 reader = Reader(archive.read(f"{name}.bin"))
                 for number, case in enumerate(json.loads(archive.read(entry))):
                     cases += 1

@@ -18,6 +18,7 @@ def rand(*sizes):
     return torch.randn(*sizes, dtype=torch.float64)
 
 
+bags = torch.tensor([[0, 1, 1], [2, 0, 3]])
 labels = torch.tensor([1, 0, 2])
 cases = {
     "layer_norm": (lambda x, w, b: F.layer_norm(x, (4, 3), w, b), [rand(2, 4, 3), rand(4, 3), rand(4, 3)]),
@@ -49,6 +50,17 @@ cases = {
     "logit": (lambda x: torch.logit(torch.sigmoid(x)), [rand(7)]),
     "softmax": (lambda x: F.softmax(x, 1), [rand(3, 4)]),
     "norm": (lambda x: torch.linalg.vector_norm(x, dim=1), [rand(3, 4)]),
+    "cdist": (torch.cdist, [rand(3, 4), rand(5, 4)]),
+    "cdist_of_order_3": (lambda x, y: torch.cdist(x, y, p=3.0), [rand(2, 3, 4), rand(2, 5, 4)]),
+    "pdist": (F.pdist, [rand(4, 3)]),
+    "pdist_of_order_1_5": (lambda x: F.pdist(x, p=1.5), [rand(4, 3)]),
+    "grid_sample": (lambda x, g: F.grid_sample(x, torch.tanh(g), align_corners=False), [rand(1, 2, 4, 4), rand(1, 3, 3, 2)]),
+    "grid_sample_3d": (lambda x, g: F.grid_sample(x, torch.tanh(g), align_corners=True), [rand(1, 1, 3, 3, 3), rand(1, 2, 2, 2, 3)]),
+    # PyTorch has no second gradient of embedding_bag: the same from the operators that it stands for.
+    "embedding_bag": (lambda w: w[bags].sum(1) ** 2, [rand(4, 3)]),
+    "embedding_bag_mean": (lambda w: w[bags].mean(1) ** 2, [rand(4, 3)]),
+    "embedding_bag_max": (lambda w: w[bags].amax(1) ** 2, [rand(4, 3)]),
+    "embedding_bag_weighted": (lambda w, s: (w[bags] * s[:, :, None]).sum(1) ** 2, [rand(4, 3), rand(2, 3)]),
 }
 
 

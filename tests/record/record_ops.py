@@ -31,6 +31,7 @@ from case import Copies, Unusable, Writer, bind, tensors_in, usable  # noqa: E40
 from run_case import record  # noqa: E402
 from targets import FIRST_LIST  # noqa: E402
 
+NAMESPACES = ("aten", "quantized_decomposed", "torchao")
 SOURCES = ("extra", "export", "autograd")
 SAMPLES = {torch.float32: 40, torch.float64: 3, torch.bfloat16: 2, torch.float16: 2, torch.int64: 4, torch.bool: 3,
            torch.int32: 1, torch.uint8: 1}
@@ -81,7 +82,7 @@ class Calls:
         self.seen = set()
 
     def add(self, source, overload, args, kwargs):
-        if not isinstance(overload, torch._ops.OpOverload) or overload.namespace != "aten":
+        if not isinstance(overload, torch._ops.OpOverload) or overload.namespace not in NAMESPACES:
             return
         name = overload_name(overload)
         if name in self.not_these or self.only and not any(text in name for text in self.only):
@@ -102,7 +103,7 @@ class Calls:
 
 
 def overload_name(overload):
-    return f"{overload._schema.name.split('::')[1]}.{overload._overloadname}"
+    return f"{overload._schema.name.removeprefix('aten::')}.{overload._overloadname}"
 
 
 class Recorder(fx.Interpreter):
@@ -272,7 +273,7 @@ def write(out, recorded):
         old.unlink()
     groups = collections.defaultdict(list)
     for name in sorted(recorded):
-        groups[name.lstrip("_")[0].lower()].append(name)
+        groups[name.split("::")[-1].lstrip("_")[0].lower()].append(name)
     total = 0
     for letter, names in sorted(groups.items()):
         path = out / f"{letter}.zip"

@@ -10,6 +10,7 @@ import zipfile
 import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import samples_of_quantization  # noqa: E402
 from targets import FIRST_LIST, SECOND_LIST, THIRD_LIST  # noqa: E402
 
 
@@ -27,13 +28,18 @@ def main():
     operators = {name.split(".")[0] for name in wanted}
     operators |= {name.removesuffix("_") for name in operators if not name.startswith("__")}
     operators |= {f"{name}_" for name in operators if not name.endswith("_")}
+    samples_of_quantization.load_packages()
     lines = set()
     for name in operators:
-        packet = getattr(torch.ops.aten, name, None)
+        space, _, base = name.rpartition("::")
+        packet = getattr(getattr(torch.ops, space or "aten"), base, None)
         if packet is None:
             continue
         for overload in packet.overloads():
             lines.add(str(getattr(packet, overload)._schema))
+    if out.exists():  # of packages that are not installed what is there stays
+        known = {line.split("(")[0].split(".")[0] for line in lines}
+        lines |= {line for line in out.read_text().splitlines() if not line.startswith("aten::") and line.split("(")[0].split(".")[0] not in known}
     out.write_text("\n".join(sorted(lines)) + "\n")
     print(f"{len(lines)} schemas of {len(operators)} operators")
 

@@ -370,8 +370,10 @@ TEST(External, a_function_of_the_hosts_is_called_by_name) {
   std::vector<std::byte> bytes = artifact_bytes({.tables = t}, {});
   tenon_program* made = nullptr;
   EXPECT_EQ(tenon_program_open_memory(bytes.data(), bytes.size(), nullptr, &made), TENON_UNSUPPORTED);
-  EXPECT_STREQ(tenon_last_error(),
-               "the artifact calls 'mylib::sum', which is not among the functions handed in with tenon_options");
+  EXPECT_STREQ(
+      tenon_last_error(),
+      "the artifact calls 'mylib::sum', which is not among the functions handed in: in C those of tenon_options, on "
+      "the command line those of --ops");
   tenon_named_function function{"mylib::sum", slow_sum};
   tenon_options options{.struct_size = sizeof options, .functions = &function, .function_count = 1};
   auto program = rt::Program::open_memory(bytes.data(), bytes.size(), &options);

@@ -32,6 +32,7 @@ std::vector<To> elements_as(const Tensor& strided) {
     case DType::i16: return converted<To, int16_t>(t);
     case DType::i32: return converted<To, int32_t>(t);
     case DType::i64: return converted<To, int64_t>(t);
+    case DType::u64: return converted<To, uint64_t>(t);
     case DType::f16: return widened<To>(t, half_to_float);
     case DType::bf16: return widened<To>(t, bfloat_to_float);
     case DType::f32: return converted<To, float>(t);

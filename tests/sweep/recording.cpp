@@ -39,7 +39,7 @@ std::optional<Json> item(std::optional<Json> list, size_t i) {
 
 std::string canonical(std::string name) {
   if (ends_with(name, ".default")) name.resize(name.size() - 8);
-  return "aten::" + name;
+  return name.find("::") == name.npos ? "aten::" + name : name;  // of other namespaces names are whole
 }
 
 }  // namespace

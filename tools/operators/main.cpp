@@ -1,5 +1,6 @@
 // Writes the operators of the public interface: tenon_operators HEADERS FOLDER COUNT gives HEADERS/operators.h and
-// HEADERS/tensor_methods.h, FOLDER/operators_N.cpp for N below COUNT, and FOLDER/calls.cpp, in which a test calls each.
+// HEADERS/tensor_methods.h, FOLDER/operators_N.cpp for N below COUNT, FOLDER/calls.cpp, in which calls as users write
+// them are compiled, and FOLDER/operator_calls.cpp, by which a test calls each with arguments of its choice.
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -61,12 +62,13 @@ void append_definitions(std::string& out, const Signature& s) {
 std::string sample(const std::string& type) {
   if (type == "const Tensor&") return "x";
   if (type == "TensorList") return "{x, x}";
-  if (type == "IntList") return "{1, 2}";
+  if (type == "IntList" || type == "IntItems") return "{1, 2}";
   if (type == "FloatList") return "{1.0, 2.0}";
   if (type == "Flag" || type == "std::optional<Flag>") return "true";
   if (type == "DType" || type == "std::optional<DType>") return "tenon::f32";
   if (type == "std::string_view" || type == "std::optional<std::string_view>") return "\"text\"";
   if (type == "std::int64_t" || type == "std::optional<std::int64_t>") return "1";
+  if (type == "Size" || type == "std::optional<Size>") return "x.size(0)";
   return "0.5";
 }
 
@@ -88,6 +90,40 @@ std::string calls(const std::vector<Signature>& all) {
     }
   }
   return out + text("}\n\nextern const std::size_t count_of_operators = ", all.size(), ";\n");
+}
+
+// The value of a parameter among the arguments of tests/wrong_calls/operator_calls.h.
+std::string argument(const std::string& type, size_t number) {
+  if (type == "const Tensor&") return text("a.tensor(", number, ")");
+  if (type == "TensorList") return "a.list";
+  if (type == "IntList" || type == "IntItems") return "a.integers";
+  if (type == "FloatList") return "a.reals";
+  if (type == "Flag" || type == "std::optional<Flag>") return "tenon::Flag(a.truth)";
+  if (type == "DType" || type == "std::optional<DType>") return "a.dtype";
+  if (type == "std::string_view" || type == "std::optional<std::string_view>") return "a.text";
+  if (type == "Size" || type == "std::optional<Size>") return "tenon::Size(a.integer)";
+  if (type == "std::int64_t" || type == "std::optional<std::int64_t>") return "a.integer";
+  return "a.real";
+}
+
+std::string table_of_calls(const std::vector<Signature>& all) {
+  std::string out = text(made, "#include \"tests/wrong_calls/operator_calls.h\"\n\nnamespace tenon_test {\n",
+                         "static const OperatorCall calls[] = {\n");
+  for (const Signature& s : all) {
+    std::vector<std::string> arguments;
+    bool needs_tensor = false;
+    size_t number = 0;
+    for (size_t i = 0; i < s.parameters.size(); ++i) {
+      const Parameter& p = s.parameters[i];
+      if (!p.shown) continue;
+      arguments.push_back(argument(p.type, number++));
+      needs_tensor = needs_tensor || (p.type == "const Tensor&" && !s.op->schema.args[i].type.optional);
+    }
+    out += text("  {\"", s.name, "(", parameters(s, false, false), ")\", ", needs_tensor,
+                ", [](const Arguments& a) { static_cast<void>(a), static_cast<void>(tenon::", s.name, "(",
+                join(arguments, ", "), ")); }},\n");
+  }
+  return out + "};\nstd::span<const OperatorCall> operator_calls() { return calls; }\n}  // namespace tenon_test\n";
 }
 
 // A file that says the same is left alone: what depends on it is not built again.
@@ -113,6 +149,7 @@ void run(const std::filesystem::path& headers, const std::filesystem::path& fold
     write(folder / text("operators_", file, ".cpp"), out + "\n}  // namespace tenon::v0\n");
   }
   write(folder / "calls.cpp", calls(all));
+  write(folder / "operator_calls.cpp", table_of_calls(all));
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ std::optional<std::string> cpp_type(const Type& type) {
   switch (type.kind) {
     case TypeKind::tensor: return type.list ? "TensorList" : "const Tensor&";
     case TypeKind::scalar: return type.list ? std::nullopt : std::optional(type.optional ? "OptionalScalar" : "Scalar");
-    case TypeKind::integer: return one("std::int64_t", "IntList");
+    case TypeKind::integer: return one(starts_with(type.text, "SymInt") ? "Size" : "std::int64_t", "IntList");
     case TypeKind::floating: return one("double", "FloatList");
     case TypeKind::boolean: return one("Flag", nullptr);
     case TypeKind::string: return one("std::string_view", nullptr);
@@ -115,7 +115,7 @@ bool set_result(Signature& out) {
     return type.list ? is("std::vector<Tensor>", "list") : is("Tensor", out.writes ? "written" : "tensor");
   if (type.list || type.optional) return false;
   if (type.kind == TypeKind::boolean) return is("bool", "truth");
-  if (type.kind == TypeKind::integer) return is("std::int64_t", "integer");
+  if (type.kind == TypeKind::integer) return is(starts_with(type.text, "SymInt") ? "Size" : "std::int64_t", "integer");
   if (type.kind == TypeKind::floating) return is("double", "real");
   if (type.kind == TypeKind::scalar) return is("Scalar", "scalar");
   return false;
@@ -168,11 +168,20 @@ void tell_apart(const Signature& earlier, Signature& later) {
   for (size_t i = 0; i < ours.size() && i <= same; ++i) ours[i]->default_value.clear();
 }
 
+// An integer alone and a list of them: the list does not take one for all.
+void tell_lists_apart(Signature& a, Signature& b) {
+  for (size_t i = 0; i < std::min(a.parameters.size(), b.parameters.size()); ++i) {
+    std::string &x = a.parameters[i].type, &y = b.parameters[i].type;
+    if (x == "Size" && y == "IntList") y = "IntItems";
+    if (y == "Size" && x == "IntList") x = "IntItems";
+  }
+}
+
 // The types of a signature, those that the same argument converts to equally well under one name.
 std::string types_of(const Signature& s) {
   std::string out;
   for (const Parameter* p : s.shown()) {
-    if (p->type == "std::optional<std::int64_t>") out += "IntList, ";
+    if (p->type == "std::optional<std::int64_t>" || p->type == "std::optional<Size>") out += "IntList, ";
     else if (p->type == "OptionalScalar") out += "Scalar, ";
     else out += p->type + ", ";
   }
@@ -220,7 +229,10 @@ std::vector<Signature> signatures() {
     std::vector<Signature> kept;
     for (Signature& s : overloads) {
       if (!taken.insert(types_of(s)).second) continue;
-      for (const Signature& earlier : kept) tell_apart(earlier, s);
+      for (Signature& earlier : kept) {
+        tell_apart(earlier, s);
+        tell_lists_apart(earlier, s);
+      }
       kept.push_back(std::move(s));
     }
     for (Signature& s : kept) out.push_back(std::move(s));

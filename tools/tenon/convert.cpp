@@ -12,6 +12,7 @@ int convert_file(const ConvertRequest& request) {
   Progress progress(text("writing ", shown(request.out)));
   about(request.file, [&] {
     if (request.mode) program = in_mode(program, *request.mode);
+    if (request.dialect) program = run_decompositions(program, {.to = *request.dialect, .keep = request.keep});
     save_exported(program, request.out,
                   [&](const std::string& warning) { complain(text(request.file, ": warning: ", warning)); });
   });

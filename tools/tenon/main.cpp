@@ -4,6 +4,7 @@
 #include <new>
 
 #include "tenon/base/signals.h"
+#include "tenon/ops/custom_ops.h"
 #include "tools/tenon/files.h"
 #include "tools/tenon/memory.h"
 #include "tools/tenon/train_options.h"
@@ -28,10 +29,12 @@ struct Requests {
   RunRequest run;
   GradRequest grad;
   ConvertRequest convert;
+  DiffRequest diff;
   CompileRequest compile;
   BenchRequest bench;
   TrainRequest train;
   bool ops_json = false;
+  std::vector<std::string> operators;  // shared libraries with operators of the user
   int64_t max_memory = 0;
 };
 
@@ -77,6 +80,14 @@ void add_max_memory(CLI::App& verb, int64_t& limit) {
       ->type_name("SIZE");
 }
 
+void add_operators(CLI::App& verb, std::vector<std::string>& files) {
+  verb.add_option(
+          "--ops", files,
+          "A shared library with operators that the program calls (docs/custom_ops.md); it is code, and runs. May "
+          "be given several times")
+      ->type_name("LIBRARY");
+}
+
 void add_show(CLI::App& app, ShowRequest& request) {
   CLI::App* verb = app.add_subcommand("show", "Print a program, as PyTorch prints it or after a stage of the compiler");
   verb->add_option("FILE", request.file, "A .pt2 file, or one that tenon compile wrote")->required()->type_name("");
@@ -98,6 +109,9 @@ void add_show(CLI::App& app, ShowRequest& request) {
   add_wrt(*verb, request.walk.wrt);
   add_verbose(*verb, request.verbose);
   verb->add_flag("--json", request.json, "Print JSON");
+  CLI::Option* tree = verb->add_flag(
+      "--tree", request.tree, "Print the modules the program was exported from, with classes, parameters and sizes");
+  tree->excludes("--json")->excludes("--after");
   verb->add_flag("--verify", request.verify, "Of a compiled program: compare everything in it with its checksums");
   verb->footer(
       "Example:\n  tenon show examples/digits/digits_cnn.pt2 --after=joint --wrt=all\n\n"
@@ -164,9 +178,40 @@ void add_convert(CLI::App& app, ConvertRequest& request) {
           },
           "eval or train: the program as model.eval() or model.train() would have been exported")
       ->type_name("MODE");
+  verb->add_option_function<std::string>(
+          "--dialect",
+          [&request](const std::string& value) {
+            request.dialect = dialect_named(value);
+            if (!request.dialect)
+              throw CLI::ValidationError("--dialect",
+                                         text("expected training, aten or core, got ", tenon::quoted(value)));
+          },
+          "aten: without writes, as PyTorch's run_decompositions({}); core: of core ATen operators, as "
+          "run_decompositions(); training: as exported")
+      ->type_name("DIALECT");
+  verb->add_option_function<std::string>(
+          "--keep",
+          [&request](const std::string& value) {
+            for (const std::string& name : split(value, ',')) request.keep.emplace_back(trim(name));
+          },
+          "Operators that --dialect leaves as they are, separated by commas: linear,conv2d")
+      ->type_name("OP,OP")
+      ->needs("--dialect");
   verb->footer(
       "Example:\n  tenon convert old.pt2 new.pt2\n  tenon convert examples/digits/digits_cnn.pt2 eval.pt2 --mode "
-      "eval\n\nSample inputs that cannot be read are left out, with a warning.");
+      "eval\n  tenon convert model.pt2 core.pt2 --dialect core --keep linear,conv2d\n\nSample inputs that cannot be "
+      "read are left out, with a warning.");
+}
+
+void add_diff(CLI::App& app, DiffRequest& request) {
+  CLI::App* verb = app.add_subcommand("diff", "Say in what two programs differ: graph, signature, state");
+  verb->add_option("A", request.first, "A .pt2 file")->required()->type_name("");
+  verb->add_option("B", request.second, "Another one")->required()->type_name("");
+  add_open(*verb, request.open);
+  verb->footer(
+      "Example:\n  tenon diff before.pt2 after.pt2\n\n"
+      "Lines with - are of A, with + of B. Exit status, as of diff: 0 they are equal, 1 they differ, 2 trouble.\n"
+      "Stack traces and other comments are not compared; state is compared bit by bit.");
 }
 
 void add_compile(CLI::App& app, CompileRequest& request) {
@@ -237,14 +282,17 @@ struct CommandLine {
     add_run(app, requests.run);
     add_grad(app, requests.grad);
     add_convert(app, requests.convert);
+    add_diff(app, requests.diff);
     add_open(add_train(app, requests.train), requests.train.open);
     add_compile(app, requests.compile);
     add_bench(app, requests.bench);
     CLI::App* ops = app.add_subcommand("ops", "List every operator and the rules it has");
     ops->add_flag("--json", requests.ops_json, "Print JSON");
     ops->footer("Example:\n  tenon ops | grep aten::conv");
-    for (const char* name : {"show", "run", "grad", "convert", "train", "compile", "bench"})
+    for (const char* name : {"show", "run", "grad", "convert", "diff", "train", "compile", "bench"})
       add_max_memory(*app.get_subcommand(name), requests.max_memory);
+    for (const char* name : {"show", "run", "grad", "convert", "train", "compile", "bench", "ops"})
+      add_operators(*app.get_subcommand(name), requests.operators);
     app.add_subcommand("doctor", "Say what Tenon finds on this machine")->footer("Example:\n  tenon doctor");
     app.footer("tenon VERB --help explains a verb. Exit status: 0, 1 (bad input or program), 2 (usage).");
   }
@@ -257,6 +305,7 @@ struct CommandLine {
     if (name == "run") return run_file(requests.run);
     if (name == "grad") return grad_file(requests.grad);
     if (name == "convert") return convert_file(requests.convert);
+    if (name == "diff") return diff_files(requests.diff);
     if (name == "compile") return compile_file(requests.compile);
     if (name == "bench") return bench_file(requests.bench);
     if (name == "train") return train_file(requests.train);
@@ -269,6 +318,7 @@ struct CommandLine {
 int run_caught(const CommandLine& line) {
   try {
     if (line.requests.max_memory > 0) limit_memory(line.requests.max_memory);
+    for (const std::string& file : line.requests.operators) load_custom_operators(file);
     int status = line.run_verb();
     flush_output();
     return status;
@@ -295,7 +345,7 @@ int main(int argc, char** argv) {
     std::string verb = line.verb();
     std::string what = error.what();
     if (verb.empty() && (argc < 2 || argv[1][0] != '-'))
-      what = text("expected a verb: show, run, grad, convert, train, compile, bench, ops or doctor",
+      what = text("expected a verb: show, run, grad, convert, diff, train, compile, bench, ops or doctor",
                   argc < 2 ? std::string() : text(", got ", quoted(argv[1])));
     complain(text(verb.empty() ? "" : verb + ": ", what, "; see tenon ", verb.empty() ? "" : verb + " ", "--help"));
     return usage;

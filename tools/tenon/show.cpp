@@ -1,3 +1,4 @@
+#include "tenon/export/module_tree.h"
 #include "tenon/package/artifact.h"
 #include "tools/tenon/files.h"
 #include "tools/tenon/graph_json.h"
@@ -8,6 +9,7 @@ namespace tenon::tool {
 namespace {
 
 std::string shown_program(const ExportedProgram& program, const ShowRequest& request) {
+  if (request.tree) return to_text(module_tree(program));
   Walk walk(program, request.walk);
   std::string out = request.json ? stage_json(walk, request) : show(walk, request.after);
   if (request.verbose) report_passes(walk.passes());
@@ -25,6 +27,7 @@ std::string list(const std::vector<std::string>& names) {
 
 int show_compiled(const ShowRequest& request) {
   require(request.after == StageName::read, request.file, ": a compiled program has no stages; show the .pt2 file");
+  require(!request.tree, request.file, ": a compiled program has no modules; show the .pt2 file");
   std::string out = about(request.file, [&] {
     package::Artifact artifact = package::Artifact::open(request.file);
     if (request.verify) artifact.verify_checksums();

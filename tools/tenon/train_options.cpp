@@ -60,6 +60,10 @@ CLI::App& add_train(CLI::App& app, TrainRequest& request) {
   verb->add_option("--clip-value", o.clip_value, "The largest element of a gradient")
       ->check(CLI::PositiveNumber)
       ->type_name("X");
+  verb->add_option("--precision", o.precision,
+                   "full (the default), or bf16: products in bf16, parameters and the optimizer in f32")
+      ->check(CLI::IsMember({"full", "bf16"}))
+      ->type_name("full|bf16");
   verb->add_option("--accumulate", o.accumulate, "Batches to an update, whose gradients are averaged; 1 by default")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
       ->type_name("N");

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tenon/artifact/compile.h"
+#include "tenon/dialect/run_decompositions.h"
 #include "tenon/pipeline.h"
 #include "tenon/train/mode.h"
 #include "tenon/train/trainer.h"
@@ -20,6 +21,7 @@ struct ShowRequest {
   WalkOptions walk;
   std::string stage = "read";  // the name of `after`
   bool json = false;
+  bool tree = false;     // the modules it was exported from, in place of its graph
   bool verify = false;   // compiled files: checksums too
   bool verbose = false;  // passes and their times on stderr
 };
@@ -47,9 +49,18 @@ int grad_file(const GradRequest& request);
 struct ConvertRequest {
   std::string file, out;
   OpenOptions open;
-  std::optional<Mode> mode;  // where given: the program in this mode
+  std::optional<Mode> mode;        // where given: the program in this mode
+  std::optional<Dialect> dialect;  // where given: the program in this dialect
+  std::vector<std::string> keep;   // operators that the dialect leaves as they are
 };
 int convert_file(const ConvertRequest& request);
+
+struct DiffRequest {
+  std::string first, second;
+  OpenOptions open;
+};
+/// 0: they are equal; 1: they differ, and it was said in what; 2: one of them cannot be read.
+int diff_files(const DiffRequest& request);
 
 struct CompileRequest {
   std::string file, out;

@@ -8,14 +8,20 @@ namespace detail {
 template <Tensor (*function)(const Tensor&)>
 class Activation : public Module {
  public:
-  Tensor forward(const Tensor& x) const { return function(x); }
-  Tensor operator()(const Tensor& x) const { return function(x); }
+  Tensor forward(const Tensor& x) const {
+    Scope scope(*this);
+    return function(x);
+  }
+  Tensor operator()(const Tensor& x) const { return forward(x); }
 };
 template <Tensor (*function)(const Tensor&, double), double (*usual)()>
 class NumberedActivation : public Module {
  public:
   explicit NumberedActivation(double number = usual()) : number_(number) {}
-  Tensor forward(const Tensor& x) const { return function(x, number_); }
+  Tensor forward(const Tensor& x) const {
+    Scope scope(*this);
+    return function(x, number_);
+  }
   Tensor operator()(const Tensor& x) const { return forward(x); }
 
  private:
@@ -25,7 +31,10 @@ template <Tensor (*function)(const Tensor&, std::int64_t)>
 class ActivationAlong : public Module {
  public:
   explicit ActivationAlong(std::int64_t dim = -1) : dim_(dim) {}
-  Tensor forward(const Tensor& x) const { return function(x, dim_); }
+  Tensor forward(const Tensor& x) const {
+    Scope scope(*this);
+    return function(x, dim_);
+  }
   Tensor operator()(const Tensor& x) const { return forward(x); }
 
  private:

@@ -3,7 +3,6 @@
 #include <tenon/nn/module.h>
 
 #include <concepts>
-#include <functional>
 
 namespace tenon::TENON_INLINE v0::nn {
 
@@ -21,9 +20,12 @@ class TENON_PUBLIC Sequential : public Module {
   template <std::invocable<const Tensor&> Step>
   void push_back(const std::string& name, Step step) {
     if constexpr (std::derived_from<Step, Module>) add_module(name, step);
-    steps_.emplace_back(std::move(step));
+    Function<Tensor(const Tensor&)> own(std::move(step));
+    if (!own) throw Error(ErrorKind::call, "Sequential: the function of step '" + name + "' is empty");
+    steps_.push_back(std::move(own));
   }
   Tensor forward(const Tensor& x) const {
+    Scope scope(*this);
     Tensor y = x;
     for (const auto& step : steps_) y = step(y);
     return y;
@@ -32,7 +34,7 @@ class TENON_PUBLIC Sequential : public Module {
   std::size_t size() const { return steps_.size(); }
 
  private:
-  std::vector<std::function<Tensor(const Tensor&)>> steps_;
+  std::vector<Function<Tensor(const Tensor&)>> steps_;
 };
 
 /// Modules of one type in a list.
@@ -47,7 +49,12 @@ class ModuleList : public Module {
     add_module(std::to_string(modules_.size()), module);
     modules_.push_back(std::move(module));
   }
-  const M& operator[](std::size_t index) const { return modules_.at(index); }
+  const M& operator[](std::size_t index) const {
+    if (index >= modules_.size())
+      throw Error(ErrorKind::call, "this list has " + std::to_string(modules_.size()) + " modules, and no number " +
+                                       std::to_string(index));
+    return modules_[index];
+  }
   std::size_t size() const { return modules_.size(); }
   auto begin() const { return modules_.begin(); }
   auto end() const { return modules_.end(); }

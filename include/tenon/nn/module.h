@@ -1,12 +1,15 @@
 // Modules written in C++: parameters, buffers and parts under names, as PyTorch's nn.Module.
 #pragma once
 #include <tenon/autograd.h>
+#include <tenon/export.h>
+#include <tenon/function.h>
 #include <tenon/operators.h>
 #include <tenon/value.h>
 
 #include <map>
 #include <memory>
 #include <string>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -21,7 +24,11 @@ class Parameter {
   const Tensor& operator*() const { return get(); }
   const Tensor* operator->() const { return &get(); }
   bool defined() const { return tensor_ && tensor_->defined(); }
-  void set(Tensor tensor) { *tensor_ = std::move(tensor); }
+  void set(Tensor tensor) {
+    if (!tensor_)
+      throw Error(ErrorKind::call, "this parameter belongs to no module; set() replaces the tensor of one that does");
+    *tensor_ = std::move(tensor);
+  }
 
  private:
   const Tensor& get() const {
@@ -31,7 +38,10 @@ class Parameter {
   std::shared_ptr<Tensor> tensor_;  // shared: by the module's body and by what computes with it
 };
 
-using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+class Module;
+using Forward = Function<std::vector<Tensor>(const std::vector<Tensor>& inputs)>;
+ExportedProgram TENON_PUBLIC export_module(const Module& model, const char* type, const Forward& forward,
+                                           const std::vector<Tensor>& inputs, ExportOptions options);
 
 /// The base of layers and models. A module is a handle: copies share parameters, parts and mode. A model is a struct:
 ///
@@ -50,9 +60,10 @@ class TENON_PUBLIC Module {
 
   NamedTensors named_parameters() const;  // dotted names, in the order they were added; each tensor once
   NamedTensors named_buffers() const;
+  NamedTensors named_constants() const;
   std::vector<Tensor> parameters() const;
   std::vector<std::string> named_modules() const;
-  /// Parameters and buffers by name: handles, not copies.
+  /// Parameters and persistent buffers by name: handles, not copies.
   std::map<std::string, Tensor> state_dict() const;
   /// Copies values into parameters and buffers. Names, sizes and dtypes must agree; a missing or an unknown name is an
   /// Error unless strict is false.
@@ -64,11 +75,12 @@ class TENON_PUBLIC Module {
   void requires_grad_(bool requires_grad = true) const;
   void to(DType dtype) const;  // floating point parameters and buffers
   /// Calls f with the name and each module within, this one first.
-  void apply(const std::function<void(const std::string& name, const Module& module)>& f) const;
+  void apply(const Function<void(const std::string& name, const Module& module)>& f) const;
 
  protected:
   Parameter add_parameter(const std::string& name, Tensor tensor);  // none is kept as an absent one
-  Parameter add_buffer(const std::string& name, Tensor tensor);
+  Parameter add_buffer(const std::string& name, Tensor tensor, bool persistent = true);
+  Tensor add_constant(const std::string& name, Tensor tensor);  // no state: a name for it in programs
   template <class M>
   M add(const std::string& name, M module) {
     add_module(name, module);
@@ -77,9 +89,25 @@ class TENON_PUBLIC Module {
   void add_module(const std::string& name, const Module& module);
 
  private:
+  friend class Scope;
+  friend ExportedProgram TENON_PUBLIC export_module(const Module& model, const char* type, const Forward& forward,
+                                                    const std::vector<Tensor>& inputs, ExportOptions options);
   struct Body;
   explicit Module(std::shared_ptr<Body> body) : body_(std::move(body)) {}
   std::shared_ptr<Body> body_;  // shared: by copies, and by the module it is a part of
+};
+
+/// The first line of a forward: while it lives, calls are this module's. Programs then name it in their module stacks,
+/// which torch.export.unflatten makes modules of. Without it, calls are those of the module around it.
+///
+///   Tensor operator()(const Tensor& x) const {
+///     nn::Scope scope(*this);
+///     return out(relu(hidden(x)));
+///   }
+class Scope : public ModuleScope {
+ public:
+  template <class M>
+  explicit Scope(const M& module) : ModuleScope(module.Module::body_.get(), typeid(M).name()) {}
 };
 
 /// One number for all dimensions, or one for each.

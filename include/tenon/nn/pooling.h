@@ -28,7 +28,10 @@ class Pool : public Module {
  public:
   explicit Pool(Extents kernel_size, Options options = {})
       : kernel_(std::move(kernel_size)), options_(std::move(options)) {}
-  Tensor forward(const Tensor& x) const { return pool(dims, x, kernel_, options_); }
+  Tensor forward(const Tensor& x) const {
+    Scope scope(*this);
+    return pool(dims, x, kernel_, options_);
+  }
   Tensor operator()(const Tensor& x) const { return forward(x); }
 
  private:
@@ -39,7 +42,10 @@ template <std::size_t dims, Tensor (*pool)(std::size_t, const Tensor&, const Ext
 class AdaptivePool : public Module {
  public:
   explicit AdaptivePool(Extents output_size) : sizes_(std::move(output_size)) {}
-  Tensor forward(const Tensor& x) const { return pool(dims, x, sizes_); }
+  Tensor forward(const Tensor& x) const {
+    Scope scope(*this);
+    return pool(dims, x, sizes_);
+  }
   Tensor operator()(const Tensor& x) const { return forward(x); }
 
  private:

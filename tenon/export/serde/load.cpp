@@ -36,6 +36,17 @@ void read_ranges(ExportedProgram& program, ReadContext& context, Json ranges) {
   }
 }
 
+// A size of an input that the file gives no range is any size, as PyTorch takes it.
+void bound_sizes(GraphBody& graph) {
+  for (const Arg& input : graph.inputs) {
+    auto* v = input.get<Value>();
+    if (!v || !*v || graph.info(*v).type != ValueType::tensor) continue;
+    for (SymInt size : graph.info(*v).meta.sizes)
+      for (SymInt symbol : sym::symbols_of(size))
+        if (!graph.shapes.ranges.find(symbol)) graph.shapes.ranges.set(symbol, {0, sym::Range::infinity});
+  }
+}
+
 void read_dialect(ExportedProgram& program, Json verifiers) {
   for (Json verifier : verifiers.items()) {
     std::string_view name = verifier.as_string();
@@ -66,6 +77,7 @@ ExportedProgram read_root(Json root, ReadContext& context) {
 
   Json module = root.at("graph_module");
   program.graph = read_graph(module.at("graph"), context);
+  bound_sizes(program.graph.body());
   Names names = names_of(program.graph.body());
   program.signature = read_signature(module.at("signature"), program.graph.body(), names);
   program.module_calls = read_module_calls(module.at("module_call_graph"), names);

@@ -69,7 +69,10 @@ TensorMeta read_tensor_meta(Json json, ReadContext& context) {
     meta.sizes.push_back(read_symbolic(size, context));
     if (auto number = meta.sizes.back().constant()) size.require(*number >= 0, "a size is negative: ", *number);
   }
-  for (Json stride : json.at("strides").items()) meta.strides.push_back(read_symbolic(stride, context));
+  for (Json stride : json.at("strides").items()) {
+    meta.strides.push_back(read_symbolic(stride, context));
+    if (auto number = meta.strides.back().constant()) stride.require(*number >= 0, "a stride is negative: ", *number);
+  }
   json.require(meta.rank() <= max_rank, "a tensor has ", meta.rank(), " dimensions; at most ", max_rank,
                " are allowed");
   json.require(meta.strides.size() == meta.rank(), "expected ", meta.rank(), " strides as there are sizes, found ",

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 
 #include "tenon/export/serde/samples.h"
@@ -126,8 +127,19 @@ class SampleWriter {
   std::vector<std::shared_ptr<Storage>> storages_;
 };
 
+// Whether we can write objects of its types: others are of classes that only Python knows.
+bool is_writable(const Tree& tree) {
+  bool known = tree.is_leaf() || tree.type == "builtins.tuple" || tree.type == "builtins.list" ||
+               tree.type == "builtins.dict" || tree.type == "collections.OrderedDict";
+  return known && std::all_of(tree.children.begin(), tree.children.end(), is_writable);
+}
+
 }  // namespace
 
-std::string write_samples(const SampleInputs& samples) { return SampleWriter(samples).write(); }
+std::string write_samples(const SampleInputs& samples) {
+  if (!samples.file.empty() && !is_writable(samples.tree))
+    return {reinterpret_cast<const char*>(samples.file.data()), samples.file.size()};
+  return SampleWriter(samples).write();
+}
 
 }  // namespace tenon::serde

@@ -141,7 +141,7 @@ std::optional<SampleInputs> read_samples(const std::shared_ptr<const Archive>& a
   SampleReader reader(file);
   reader.walk(tree, file.root());
   file.check()();
-  return SampleInputs{tree, std::move(reader.leaves)};
+  return SampleInputs{tree, std::move(reader.leaves), archive->zip().bytes(*entry), archive};
 }
 
 }  // namespace

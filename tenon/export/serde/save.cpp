@@ -275,12 +275,45 @@ std::string samples_of(const ExportedProgram& program, const std::function<void(
   }
 }
 
+// Results that nobody reads may have no names; PyTorch makes these up when it writes them.
+bool lacks_names(const GraphBody& graph) {
+  for (const Node& node : graph.nodes) {
+    bool found = false;
+    for_each_result(node, [&](Value v) { found = found || graph.info(v).name.empty(); });
+    for (const Arg& arg : node.args)
+      if (auto* within = arg.get<Subgraph>()) found = found || lacks_names(*within->body);
+    if (found) return true;
+  }
+  return false;
+}
+
+void name_unread(GraphBody& graph) {
+  for (Node& node : graph.nodes) {
+    size_t i = 0;
+    for_each_result(node, [&](Value v) {
+      if (graph.info(v).name.empty()) graph.info(v).name = unique_name(graph, text(node.origin.name, "_unused_", i));
+      ++i;
+    });
+    for (Arg& arg : node.args)
+      if (auto* within = arg.get<Subgraph>(); within && lacks_names(*within->body)) {
+        auto body = std::make_shared<GraphBody>(*within->body);
+        name_unread(*body);
+        arg = Subgraph{within->name, std::move(body)};
+      }
+  }
+}
+
 }  // namespace
 }  // namespace serde
 
 using namespace serde;
 
 std::string to_json(const ExportedProgram& program) {
+  if (lacks_names(program.graph.body())) {
+    ExportedProgram named = program.copy();
+    name_unread(named.graph.body());
+    return to_json(named);
+  }
   JsonWriter out;
   WriteContext context{out, program.hints};
   out.begin_object();

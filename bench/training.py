@@ -1,0 +1,124 @@
+"""A training step of Tenon beside one of PyTorch, on the same model, weights and batch: time per step and memory.
+
+training.py [NAME ...]  Each way runs in a process of its own, one after the other; times are medians of steps after the first ones,
+memory is the most that the process had, less what it had before the model was made.
+"""
+
+import json
+import pathlib
+import re
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import torch
+from torch import nn
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+STEPS = 12
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)), torch.randn(64, 256), 10
+
+
+def digits():
+    sys.path.insert(0, str(ROOT / "examples" / "digits"))
+    from export_digits import DigitsCnn
+
+    return DigitsCnn(dropout=0.0), torch.randn(64, 1, 8, 8), 10
+
+
+def resnet18():
+    from torchvision.models import resnet18
+
+    return resnet18(num_classes=10), torch.randn(4, 3, 64, 64), 10
+
+
+class Lstm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm, self.head = nn.LSTM(32, 64, num_layers=2, batch_first=True), nn.Linear(64, 10)
+
+    def forward(self, x):
+        return self.head(self.lstm(x)[0][:, -1])
+
+
+class Transformer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(128, 4, 512, dropout=0.0, batch_first=True, activation="gelu", norm_first=True)
+        self.layers, self.head = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False), nn.Linear(128, 10)
+
+    def forward(self, x):
+        return self.head(self.layers(x)[:, -1])
+
+
+MODELS = {
+    "perceptron, batch 64": mlp,
+    "digits network, batch 64": digits,
+    "resnet18, batch 4, 64x64": resnet18,
+    "LSTM, 2 layers, batch 16": lambda: (Lstm(), torch.randn(16, 24, 32), 10),
+    "transformer, 2 layers, batch 8": lambda: (Transformer(), torch.randn(8, 64, 128), 10),
+}
+
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def in_pytorch(name):
+    """In a process of its own: prints seconds per step and bytes."""
+    torch.manual_seed(0)
+    before = peak()
+    model, x, classes = MODELS[name]()
+    target = torch.arange(len(x)) % classes
+    optimizer = torch.optim.AdamW(model.parameters())
+    times = []
+    for _ in range(STEPS):
+        start = time.perf_counter()
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), target).backward()
+        optimizer.step()
+        times.append(time.perf_counter() - start)
+    print(json.dumps({"step": statistics.median(times[3:]), "bytes": peak() - before}))
+
+
+def in_tenon(program, folder, name):
+    torch.manual_seed(0)
+    model, x, classes = MODELS[name]()
+    file, data = folder / "model.pt2", folder / "data.npz"
+    torch.export.save(torch.export.export(model.train(), (x,)), file)
+    (given,) = torch.export.load(file).graph_signature.user_inputs
+    import numpy
+
+    numpy.savez(data, **{given: x.numpy(), "target": (torch.arange(len(x)) % classes).numpy()})
+    command = ["/usr/bin/env", "time", "-v"] if pathlib.Path("/usr/bin/time").exists() else []
+    done = subprocess.run([*command, program, "train", file, "--data", data, "--optimizer", "adamw", "--epochs", str(STEPS), "--batch", str(len(x)),
+                           "--json", "-o", folder / "out.pt2"], capture_output=True, text=True, check=True)
+    times = [json.loads(line)["seconds"] for line in done.stdout.splitlines()]
+    most = re.search(r"Maximum resident set size \(kbytes\): (\d+)", done.stderr)
+    return {"step": statistics.median(times[3:]), "bytes": int(most[1]) * 1024 if most else None}
+
+
+def main():
+    if len(sys.argv) == 3 and sys.argv[1] == "--pytorch":
+        return in_pytorch(sys.argv[2])
+    program = next((p for p in (ROOT / "build-bench" / "bin" / "tenon", ROOT / "build" / "bin" / "tenon") if p.exists()), None)
+    if not program:
+        sys.exit("build/bin/tenon is missing: run make first")
+    names = [name for name in MODELS if not sys.argv[1:] or any(part in name for part in sys.argv[1:])]
+    print(f"{'training step (AdamW)':34}{'Tenon':>12}{'PyTorch':>12}{'ratio':>8}{'memory':>12}{'PyTorch':>12}")
+    for name in names:
+        with tempfile.TemporaryDirectory() as folder:
+            ours = in_tenon(program, pathlib.Path(folder), name)
+        theirs = json.loads(subprocess.run([sys.executable, __file__, "--pytorch", name], capture_output=True, text=True, check=True).stdout)
+        memory = f"{ours['bytes'] / 2**20:9.0f} MB" if ours["bytes"] else "-"
+        print(f"{name:34}{ours['step'] * 1e3:9.2f} ms{theirs['step'] * 1e3:9.2f} ms{theirs['step'] / ours['step']:8.2f}{memory:>12}"
+              f"{theirs['bytes'] / 2**20:9.0f} MB", flush=True)
+
+
+main()

@@ -1,0 +1,260 @@
+#include <algorithm>
+
+#include "tenon/dialect/tracer.h"
+#include "tenon/rules/registry.h"
+#include "tenon/sym/evaluate.h"
+
+namespace tenon::dialect {
+namespace {
+
+Sizes inverse_permutation(const Sizes& dims) {
+  Sizes out(dims.size(), SymInt(0));
+  auto rank = static_cast<int64_t>(dims.size());
+  for (size_t i = 0; i < dims.size(); ++i) {
+    int64_t d = dims[i].as_int();
+    out[static_cast<size_t>(d < 0 ? d + rank : d)] = static_cast<int64_t>(i);
+  }
+  return out;
+}
+
+// The bounds of an item of a split along a dimension.
+struct Bounds {
+  SymInt start = 0, end = 0;
+};
+
+Bounds bounds_of(const ViewStep& step, const Tensor& base) {
+  ArgsView call(*step.op, step.args);
+  if (step.op->schema.base() == "split_with_sizes") {
+    Sizes sizes = call.ints("split_sizes");
+    SymInt start = 0;
+    for (size_t i = 0; i < step.item; ++i) start = start + sizes[i];
+    return {start, start + sizes[step.item]};
+  }
+  SymInt size = call.integer("split_size"), start = size * SymInt(static_cast<int64_t>(step.item)), end = start + size;
+  SymInt whole = base.size(call.constant("dim"));
+  if (whole.is_int() && end.is_int() && end.as_int() > whole.as_int()) end = whole;
+  return {start, end};
+}
+
+Tensor summed_to(Tensor value, const Sizes& sizes) {
+  Sizes dims;
+  size_t leading = value.rank() - sizes.size();
+  for (size_t d = 0; d < leading; ++d) dims.push_back(static_cast<int64_t>(d));
+  for (size_t d = leading; d < value.rank(); ++d)
+    if (sizes[d - leading] == SymInt(1) && !(value.sizes()[d] == SymInt(1))) dims.push_back(static_cast<int64_t>(d));
+  if (!dims.empty()) value = aten("sum.dim_IntList", value, dims, true);
+  return leading > 0 ? Tensor(aten("view", value, sizes)) : value;
+}
+
+}  // namespace
+
+FunctionalTracer::Aliased& FunctionalTracer::find(const Tensor& handle) {
+  auto it = tensors_.find(handle.impl());
+  expect(it != tensors_.end(), "a tensor that was not traced, ", handle.meta());
+  return it->second;
+}
+
+Tensor FunctionalTracer::add(std::shared_ptr<Memory> memory, std::vector<ViewStep> views, const Tensor& value,
+                             uint64_t generation) {
+  Tensor handle(value.meta(), &nodes_.tracer.graph(), value.impl()->value);
+  tensors_[handle.impl()] = {handle, std::move(memory), std::move(views), value, generation, value.meta()};
+  return handle;
+}
+
+Tensor FunctionalTracer::fresh(const Tensor& value) {
+  if (!value) return value;
+  auto memory = std::make_shared<Memory>();
+  memory->base = value;
+  return add(std::move(memory), {}, value, 0);
+}
+
+bool FunctionalTracer::was_written(const Tensor& handle) { return find(handle).memory->written; }
+const TensorMeta& FunctionalTracer::as_it_came(const Tensor& handle) { return find(handle).came; }
+
+Tensor FunctionalTracer::value_of(const Tensor& handle) {
+  if (!handle || !handle.is_traced()) return handle;
+  Aliased& t = find(handle);
+  if (t.generation != t.memory->generation) {
+    DispatchScope scope(&nodes_);
+    t.value = t.memory->base;
+    for (const ViewStep& step : t.views) t.value = viewed(step, t.value);
+    t.generation = t.memory->generation;
+  }
+  return t.value;
+}
+
+CallArgs FunctionalTracer::values_of(const CallArgs& args) {
+  CallArgs out;
+  out.reserve(args.size());
+  for (const CallArg& a : args) out.push_back(map_tensors<Tensor>(a, [&](const Tensor& t) { return value_of(t); }));
+  return out;
+}
+
+// An item of a list of views is read by itself.
+Tensor FunctionalTracer::viewed(const ViewStep& step, const Tensor& base) {
+  if (!step.of_list) {
+    CallArgs args = step.args;
+    args[0] = base;
+    return nodes_.call(*step.op, std::move(args)).at(0).as<Tensor>();
+  }
+  ArgsView call(*step.op, step.args);
+  if (step.op->schema.base() == "unbind")
+    return aten("select.int", base, call.integer("dim"), static_cast<int64_t>(step.item));
+  Bounds bounds = bounds_of(step, base);
+  return aten("slice.Tensor", base, call.integer("dim"), bounds.start, bounds.end);
+}
+
+Tensor FunctionalTracer::written_back(const ViewStep& step, const Tensor& base, const Tensor& value) {
+  ArgsView call(*step.op, step.args);
+  std::string_view name = step.op->schema.base();
+  if (name == "unbind")
+    return aten("select_scatter", base, value, call.integer("dim"), static_cast<int64_t>(step.item));
+  if (step.of_list) {
+    Bounds bounds = bounds_of(step, base);
+    return aten("slice_scatter", base, value, call.integer("dim"), bounds.start, bounds.end);
+  }
+  if (name == "view" && step.op->schema.overload() == "dtype") return aten("view.dtype", value, base.dtype());
+  if (name == "view" || name == "_unsafe_view" || name == "_reshape_alias") return aten("view", value, base.sizes());
+  if (name == "detach" || name == "lift_fresh") return value;
+  if (name == "alias") return aten("alias", value);
+  if (name == "t") return aten("t", value);
+  if (name == "transpose") return aten("transpose.int", value, call.integer("dim0"), call.integer("dim1"));
+  if (name == "permute") return aten("permute", value, inverse_permutation(call.ints("dims")));
+  if (name == "unsqueeze") return aten("squeeze.dim", value, call.integer("dim"));
+  if (name == "squeeze") {
+    Tensor out = value;
+    for (size_t d = 0; d < base.rank(); ++d)
+      if (out.rank() < base.rank() && base.sizes()[d] == SymInt(1) &&
+          (d >= out.rank() || !(out.sizes()[d] == SymInt(1))))
+        out = aten("unsqueeze", out, static_cast<int64_t>(d));
+    return out;
+  }
+  if (name == "select") return aten("select_scatter", base, value, call.integer("dim"), call.integer("index"));
+  if (name == "slice")
+    return aten("slice_scatter", base, value, call.integer("dim"), call.arg("start"), call.arg("end"),
+                call.integer("step"));
+  if (name == "expand") return summed_to(value, base.sizes());
+  if (name == "diagonal")
+    return aten("diagonal_scatter", base, value, call.integer("offset"), call.integer("dim1"), call.integer("dim2"));
+  if (name == "as_strided")
+    return aten("as_strided_scatter", base, value, call.ints("size"), call.ints("stride"), call.arg("storage_offset"));
+  if (name == "unfold")
+    return aten("unfold_backward", value, base.sizes(), call.integer("dimension"), call.integer("size"),
+                call.integer("step"));
+  fail_unsupported(text("a write through ", step.op->name(), " is not supported here"));
+}
+
+void FunctionalTracer::write(const Tensor& handle, Tensor value) {
+  Aliased t = find(handle);
+  Memory& memory = *t.memory;
+  require(!memory.shared_by, memory.shared_by ? memory.shared_by->name() : "",
+          ": the program writes to memory that its result shares, so it cannot be kept; leave it out of keep");
+  DispatchScope scope(&nodes_);
+  if (value.dtype() != handle.dtype())
+    value = aten("_to_copy", value, kw("dtype", handle.dtype()), kw("layout", Layout::strided));
+  std::vector<Tensor> bases = {memory.base};
+  for (size_t i = 0; i + 1 < t.views.size(); ++i) bases.push_back(viewed(t.views[i], bases.back()));
+  Tensor updated = value;
+  for (size_t i = t.views.size(); i-- > 0;) updated = written_back(t.views[i], bases[i], updated);
+  memory.base = updated;
+  memory.written = true;
+  ++memory.generation;
+  value_of(handle);
+}
+
+CallResults FunctionalTracer::run(const Op& op, CallArgs args) {
+  if (policy_.keeps(op)) return kept_call(op, args);
+  if (auto rule = policy_.composite(op)) {
+    DispatchScope scope(this);
+    Build build(op, args);
+    Results made = rule(build);
+    if (!made.values.empty()) return std::move(made.values);
+  }
+  if (op.writes()) return write_call(op, args);
+  if (op.kind == OpKind::view) return view_call(op, args);
+  CallResults results = nodes_.call(op, values_of(args));
+  for (CallArg& r : results) r = map_tensors<Tensor>(r, [&](const Tensor& t) { return fresh(t); });
+  return results;
+}
+
+CallResults FunctionalTracer::kept_call(const Op& op, const CallArgs& args) {
+  if (op.writes()) return write_call(op, args);
+  if (op.kind == OpKind::view) return view_call(op, args);
+  bool shares = op.traits.may_alias;
+  for (const SchemaArg& r : op.schema.returns) shares = shares || !r.alias.empty();
+  CallResults results = nodes_.call(op, values_of(args));
+  for (CallArg& r : results) r = map_tensors<Tensor>(r, [&](const Tensor& t) { return fresh(t); });
+  if (!shares) return results;
+  auto mark = [&](const Tensor& t) {
+    if (t && t.is_traced()) find(t).memory->shared_by = &op;
+  };
+  if (auto* of = args.at(0).get<Tensor>(); of && *of) {
+    require(!was_written(*of), op.name(),
+            ": the program writes to memory that its result shares, so it cannot be kept;", " leave it out of keep");
+    mark(*of);
+  }
+  for (const CallArg& r : results) for_each_tensor(r, mark);
+  return results;
+}
+
+CallResults FunctionalTracer::view_call(const Op& op, const CallArgs& args) {
+  Tensor of = args.at(0).as<Tensor>();
+  CallResults made = nodes_.call(op, values_of(args));
+  Aliased base = find(of);
+  bool of_list = op.schema.returns[0].type.list;
+  size_t item = 0;
+  for (CallArg& r : made)
+    r = map_tensors<Tensor>(r, [&](const Tensor& t) {
+      std::vector<ViewStep> views = base.views;
+      views.push_back({&op, args, item++, of_list});
+      return add(base.memory, std::move(views), t, 0);
+    });
+  return made;
+}
+
+CallResults FunctionalTracer::write_call(const Op& op, const CallArgs& args) {
+  require(op.functional || op.def, "the operator ", op.name(), " writes in a way that is not supported here");
+  if (op.functional && op.functional->kind == OpKind::view) {  // t_: the tensor itself is another view from now on
+    Tensor target = args.at(0).as<Tensor>();
+    Tensor seen = call(*op.functional, args).at(0).as<Tensor>();
+    Aliased now = find(seen);
+    target.impl()->meta = seen.meta();
+    now.handle = target;
+    now.came = find(target).came;
+    tensors_[target.impl()] = std::move(now);
+    return {CallArg(target)};
+  }
+  if (!op.functional) {
+    if (const Op* twin = registry().find(text(op.schema.space(), "::", op.schema.base(), "_functional")))
+      return write_through_twin(op, *twin, args);
+    require(op.def->decompose != nullptr, "the operator ", op.name(), " writes in a way that is not supported here");
+    DispatchScope scope(this);
+    Build build(op, args);
+    return op.def->decompose(build).values;
+  }
+  CallArgs plain = values_of(args);
+  plain.resize(op.functional->schema.args.size());
+  CallResults values = nodes_.call(*op.functional, std::move(plain));
+  CallResults results;
+  size_t next = 0;
+  for (size_t i = 0; i < op.schema.args.size(); ++i) {
+    if (!op.schema.args[i].writes) continue;
+    Tensor target = args[i].as<Tensor>();
+    write(target, values.at(next++).as<Tensor>());
+    results.emplace_back(target);
+  }
+  return results;
+}
+
+// The operator's form without writes gives what it would have written behind its results.
+CallResults FunctionalTracer::write_through_twin(const Op& op, const Op& twin, const CallArgs& args) {
+  CallResults values = nodes_.call(twin, values_of(args));
+  size_t next = op.schema.returns.size();
+  for (size_t i = 0; i < op.schema.args.size(); ++i)
+    if (op.schema.args[i].writes) write(args[i].as<Tensor>(), values.at(next++).as<Tensor>());
+  values.resize(op.schema.returns.size());
+  for (CallArg& r : values) r = map_tensors<Tensor>(r, [&](const Tensor& t) { return fresh(t); });
+  return values;
+}
+
+}  // namespace tenon::dialect

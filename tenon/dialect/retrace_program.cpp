@@ -1,0 +1,328 @@
+#include "tenon/dialect/retrace_program.h"
+
+#include <algorithm>
+#include <set>
+
+#include "tenon/export/spell_sizes.h"
+#include "tenon/ops/structural.h"
+#include "tenon/rules/registry.h"
+#include "tenon/rules/symbolic_shapes.h"
+
+namespace tenon::dialect {
+namespace {
+
+std::vector<BasicArg<TensorMeta>> metas_of(const GraphBody& graph, const Node& node) {
+  std::vector<BasicArg<TensorMeta>> metas;
+  for (const Arg& r : node.results) {
+    auto* v = r.get<Value>();
+    if (v && *v && graph.info(*v).type != ValueType::tensor) metas.emplace_back(graph.info(*v).expr);
+    else if (v && !*v) metas.emplace_back();
+    else metas.push_back(map_tensors<TensorMeta>(r, [&](const Value& value) { return graph.info(value).meta; }));
+  }
+  return metas;
+}
+
+bool is_number(const ValueInfo& info) {
+  return info.type == ValueType::integer || info.type == ValueType::floating || info.type == ValueType::boolean;
+}
+
+/// What nobody reads goes, results of several-result nodes too; those lose their names. Random nodes stay, as in
+/// torch.fx.
+void remove_unread(GraphBody& graph) {
+  std::vector<bool> read(graph.values.size());
+  auto mark = [&](const Arg& arg) {
+    for_each_tensor(arg, [&](const Value& v) {
+      if (v) read[v.id] = true;
+    });
+  };
+  for (const Arg& output : graph.outputs) mark(output);
+  std::vector<Node> kept;
+  for (size_t i = graph.nodes.size(); i-- > 0;) {
+    Node& node = graph.nodes[i];
+    bool live = node.op->traits.asserts || node.op->writes() || node.op->traits.unknown || node.op->traits.random;
+    for_each_result(node, [&](Value v) { live = live || read[v.id]; });
+    if (!live) continue;
+    for (const Arg& arg : node.args) mark(arg);
+    bool single = node.results.size() == 1 && node.results[0].is<Value>();
+    if (!single)
+      for_each_result(node, [&](Value v) {
+        if (!read[v.id]) graph.info(v).name.clear();
+      });
+    kept.push_back(std::move(node));
+  }
+  std::reverse(kept.begin(), kept.end());
+  graph.nodes = std::move(kept);
+}
+
+class Retracer {
+ public:
+  Retracer(const GraphBody& from, const Policy& policy) : from_(from), policy_(policy), values_(from.values.size()) {
+    out_.map.resize(from.values.size());
+    graph().shapes = from.shapes;
+    graph().single_tensor_return = from.single_tensor_return;
+    graph().unknown_ops = from.unknown_ops;
+  }
+
+  Retraced run() {
+    ShapesScope shapes(&graph().shapes);
+    DispatchScope scope(&functional_);
+    inputs();
+    nodes(from_, values_, true);
+    outputs();
+    remove_unread(graph());
+    nodes_.insert_sizes();
+    return std::move(out_);
+  }
+
+ private:
+  GraphBody& graph() { return out_.graph.body(); }
+
+  void inputs() {
+    for (size_t i = 0; i < from_.inputs.size(); ++i) {
+      nodes_.names.reserve(text("arg", i, "_1"));
+      const Value* v = from_.inputs[i].get<Value>();
+      if (!v) {
+        graph().inputs.push_back(from_.inputs[i]);
+        continue;
+      }
+      ValueInfo info = from_.info(*v);
+      info.producer = no_id;
+      Value made = add_value(graph(), info);
+      graph().info(made).name = info.name;
+      graph().inputs.emplace_back(made);
+      out_.map[v->id] = made;
+      if (is_number(info)) values_[v->id] = info.expr;
+      else if (info.type == ValueType::tensor) values_[v->id] = functional_.fresh(nodes_.tracer.tensor(made));
+      else others_[v->id] = made;
+      handles_.push_back(values_[v->id]);
+    }
+  }
+
+  CallArg argument(const Arg& arg, const GraphBody& from, const std::vector<CallArg>& values) {
+    if (auto* v = arg.get<Value>()) return *v ? values[v->id] : CallArg();
+    if (auto* items = arg.get<Arg::Items>()) {
+      CallArg::Items out;
+      bool numbers = !items->empty();
+      for (const Arg& item : *items) {
+        out.push_back(argument(item, from, values));
+        numbers = numbers && out.back().is<SymInt>();
+      }
+      if (!numbers) return out;
+      Sizes sizes;
+      for (const CallArg& item : out) sizes.push_back(*item.get<SymInt>());
+      return sizes;
+    }
+    return map_tensors<Tensor>(arg, [&](const Value& v) { return v ? values[v.id].as<Tensor>() : Tensor(); });
+  }
+
+  void nodes(const GraphBody& from, std::vector<CallArg>& values, bool outermost) {
+    for (const Node& node : from.nodes) {
+      if (node.op->kind == OpKind::symbolic || node.op->traits.measures != Measure::none) {
+        std::vector<SymInt> operands;
+        for (const Arg& arg : node.args) {
+          CallArg number = argument(arg, from, values);
+          if (auto* e = number.get<SymInt>()) operands.push_back(*e);
+          else if (auto* d = number.get<double>()) operands.push_back(SymInt::real(*d));
+        }
+        for_each_result(node, [&](Value v) {
+          values[v.id] = from.info(v).expr;
+          nodes_.number(*node.op, operands, from.info(v).expr);
+        });
+        continue;
+      }
+      nodes_.tracer.metadata = node.origin.metadata;
+      nodes_.tracer.phase = node.phase;
+      if (node.op->traits.control == Control::grad_region) region(node, from, values);
+      else if (node.op->kind == OpKind::structural && !node.op->traits.asserts) structural(node, from, values);
+      else call(node, from, values);
+      nodes_.tracer.metadata = {};
+      if (outermost)
+        for_each_result(node, [&](Value v) {
+          if (auto* t = values[v.id].get<Tensor>(); t && *t) out_.map[v.id] = nodes_.tracer.value(functional_.peek(*t));
+        });
+    }
+  }
+
+  void call(const Node& node, const GraphBody& from, std::vector<CallArg>& values) {
+    CallArgs args;
+    for (const Arg& a : node.args) args.push_back(argument(a, from, values));
+    std::vector<BasicArg<TensorMeta>> metas = metas_of(from, node);
+    nodes_.known_metas = &metas;
+    nodes_.known_for = node.op->functional ? nullptr : node.op;
+    GradMode grad(node.grad_enabled);
+    CallResults results = functional_.call(*node.op, std::move(args));
+    nodes_.known_metas = nullptr;
+    set_results(node, results, values);
+  }
+
+  static void set_results(const Node& node, const CallResults& results, std::vector<CallArg>& values) {
+    for (size_t i = 0; i < node.results.size() && i < results.size(); ++i) {
+      if (auto* v = node.results[i].get<Value>(); v && *v) values[v->id] = results[i];
+      else if (auto* list = node.results[i].get<std::vector<Value>>()) {
+        auto* tensors = results[i].get<std::vector<Tensor>>();
+        expect(tensors && tensors->size() == list->size(), node.op->name(),
+               " gave another number of tensors than its node has results");
+        for (size_t k = 0; k < list->size(); ++k) values[(*list)[k].id] = CallArg((*tensors)[k]);
+      }
+    }
+  }
+
+  // Grad mode says nothing behind autograd: the body stands where the region stood.
+  void region(const Node& node, const GraphBody& from, std::vector<CallArg>& values) {
+    const GraphBody& body = *node.args.at(1).as<Subgraph>().body;
+    std::vector<CallArg> inside(body.values.size());
+    require(node.args.size() == body.inputs.size() + 2, node.op->target, ": ", node.args.size() - 2,
+            " operands for a graph of ", body.inputs.size(), " inputs");
+    for (size_t i = 0; i < body.inputs.size(); ++i)
+      if (const Value* v = body.inputs[i].get<Value>()) inside[v->id] = argument(node.args[i + 2], from, values);
+    nodes(body, inside, false);
+    std::vector<CallArg> given;
+    for (const Arg& output : body.outputs) given.push_back(argument(output, body, inside));
+    size_t next = 0;
+    for_each_result(node, [&](Value v) {
+      require(next < given.size(), node.op->target, ": more results than its graph has outputs");
+      values[v.id] = given[next++];
+    });
+  }
+
+  // Control flow and what is unknown stays a node; graphs within are traced anew.
+  void structural(const Node& node, const GraphBody& from, std::vector<CallArg>& values) {
+    Node made = node;
+    made.origin.keywords = node.origin.keywords;
+    for (Arg& arg : made.args) arg = spelled(arg, node, from, values);
+    GraphBody& graph = this->graph();
+    for (Arg& result : made.results)
+      for_each_tensor(result, [&](Value& v) {
+        if (!v) return;
+        ValueInfo info = from.info(v);
+        Value old = v;
+        v = add_value(graph, info);
+        if (is_number(info)) values[old.id] = info.expr;
+        else if (info.type == ValueType::tensor) values[old.id] = functional_.fresh(nodes_.tracer.tensor(v));
+        else others_[old.id] = v;
+      });
+    add_node(graph, made);
+    Node& added = graph.nodes.back();
+    added.origin.name = nodes_.names.make(name_of(*node.op));
+    bool single = added.results.size() == 1 && added.results[0].is<Value>() &&
+                  (!starts_with(node.op->target, "torch.ops.higher_order.") || node.origin.hop_single_return > 0);
+    for_each_result(added,
+                    [&](Value v) { graph.info(v).name = single ? added.origin.name : nodes_.names.make("getitem"); });
+  }
+
+  static std::string name_of(const Op& op) {
+    if (starts_with(op.target, "torch.ops.higher_order.")) return op.target.substr(23);
+    return std::string(op.schema.base());
+  }
+
+  Arg spelled(const Arg& arg, const Node& node, const GraphBody& from, const std::vector<CallArg>& values) {
+    if (auto* within = arg.get<Subgraph>()) return body_of(*within, node);
+    if (auto* v = arg.get<Value>()) {
+      if (!*v) return arg;
+      if (auto other = others_.find(v->id); other != others_.end()) return other->second;
+      return nodes_.spelled(nodes_.tracer.arg(of_graph(values[v->id])));
+    }
+    if (auto* items = arg.get<Arg::Items>()) {
+      Arg::Items out;
+      for (const Arg& item : *items) out.push_back(spelled(item, node, from, values));
+      return out;
+    }
+    return map_tensors<Value>(arg, [&](const Value& v) {
+      return v ? nodes_.tracer.value(functional_.value_of(values[v.id].as<Tensor>())) : v;
+    });
+  }
+
+  CallArg of_graph(const CallArg& arg) {
+    return map_tensors<Tensor>(arg, [&](const Tensor& t) { return functional_.value_of(t); });
+  }
+
+  Arg body_of(const Subgraph& within, const Node& node) {
+    Retraced made = retrace_graph(*within.body, policy_);
+    require(made.written.empty(), node.op->target,
+            ": its graph writes to what it is given, which the functional dialects",
+            " cannot say; carry the tensor instead");
+    return Subgraph{within.name, std::shared_ptr<const GraphBody>(made.graph.release())};
+  }
+
+  void outputs() {
+    size_t next = 0;
+    for (size_t i = 0; i < from_.inputs.size(); ++i) {
+      if (!from_.inputs[i].get<Value>()) continue;
+      const CallArg& handle = handles_[next++];
+      auto* t = handle.get<Tensor>();
+      if (!t || !*t) continue;
+      const TensorMeta &came = functional_.as_it_came(*t), &now = t->meta();
+      require(came.sizes == now.sizes && came.strides == now.strides, "the program changes the sizes or strides of ",
+              quoted(from_.info(*from_.inputs[i].get<Value>()).name), " in place, from ", came, " to ", now,
+              ", which the functional dialects cannot say; use a view of it (t instead of t_)");
+      if (!functional_.was_written(*t)) continue;
+      out_.written.push_back(i);
+      graph().outputs.emplace_back(nodes_.tracer.value(functional_.value_of(*t)));
+    }
+    for (const Arg& output : from_.outputs) {
+      auto* v = output.get<Value>();
+      if (v && *v && others_.contains(v->id)) graph().outputs.emplace_back(others_[v->id]);
+      else if (output.is<Subgraph>()) graph().outputs.push_back(output);
+      else graph().outputs.push_back(nodes_.spelled(nodes_.tracer.arg(of_graph(argument(output, from_, values_)))));
+    }
+  }
+
+  const GraphBody& from_;
+  const Policy& policy_;
+  Retraced out_;
+  NodeTracer nodes_{out_.graph.body(), policy_};
+  FunctionalTracer functional_{nodes_, policy_};
+  std::vector<CallArg> values_;                // of the old graph: handles and numbers
+  std::unordered_map<ValueId, Value> others_;  // tokens and objects
+  std::vector<CallArg> handles_;               // of the inputs that are values
+};
+
+// Arguments that are expressions become values that nodes compute.
+bool has_expressions(const GraphBody& graph) {
+  auto symbolic = [](const Arg& arg) {
+    if (auto* e = arg.get<SymInt>()) return !e->is_int() && !e->is(sym::Kind::real) && !e->is(sym::Kind::boolean);
+    if (auto* sizes = arg.get<Sizes>())
+      return std::any_of(sizes->begin(), sizes->end(), [](SymInt e) { return !e.is_int(); });
+    return false;
+  };
+  std::function<bool(const Arg&)> any = [&](const Arg& arg) {
+    if (auto* items = arg.get<Arg::Items>()) return std::any_of(items->begin(), items->end(), any);
+    return symbolic(arg);
+  };
+  if (std::any_of(graph.outputs.begin(), graph.outputs.end(), any)) return true;
+  for (const Node& node : graph.nodes)
+    if (std::any_of(node.args.begin(), node.args.end(), any)) return true;
+  return false;
+}
+
+}  // namespace
+
+bool has_autocast(const GraphBody& graph) {
+  for (const Node& node : graph.nodes) {
+    if (node.op->traits.control == Control::autocast_region) return true;
+    for (const Arg& arg : node.args)
+      if (auto* within = arg.get<Subgraph>(); within && has_autocast(*within->body)) return true;
+  }
+  return false;
+}
+
+Retraced retrace_graph(const GraphBody& from, const Policy& policy) {
+  Retraced out = Retracer(from, policy).run();
+  if (has_expressions(out.graph.body())) {
+    std::vector<std::string> names;
+    for (const ValueInfo& info : out.graph->values) names.push_back(info.name);
+    Graph spelled = spell_sizes(out.graph.body(), registry());
+    std::unordered_map<std::string, Value> by_name;
+    for (size_t i = 0; i < spelled->values.size(); ++i)
+      by_name[spelled->values[i].name] = Value{static_cast<ValueId>(i)};
+    for (Value& v : out.map)
+      if (v) {
+        auto at = by_name.find(names[v.id]);
+        v = at == by_name.end() ? Value{} : at->second;
+      }
+    out.graph = std::move(spelled);
+  }
+  return out;
+}
+
+}  // namespace tenon::dialect

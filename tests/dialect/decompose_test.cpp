@@ -1,0 +1,156 @@
+// What run_decompositions keeps, replaces and refuses.
+#include <gtest/gtest.h>
+
+#include "tenon/dialect/names.h"
+#include "tenon/dialect/operators.h"
+#include "tenon/dialect/run_decompositions.h"
+#include "tenon/dialect/verify_dialect.h"
+#include "tenon/export/print.h"
+#include "tenon/export/serde/load.h"
+#include "tenon/export/transform.h"
+#include "tenon/rules/registry.h"
+
+namespace tenon {
+namespace {
+
+ExportedProgram program(const std::string& name) {
+  return load_exported(text(TENON_TEST_DATA, "/pt2/torch-2.15/", name, ".pt2"), registry());
+}
+
+size_t calls(const ExportedProgram& program, std::string_view op) {
+  size_t count = 0;
+  for (const Node& node : program.graph->nodes) count += node.op->name() == op;
+  return count;
+}
+
+std::string refusal(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) { return e.what(); }
+  return "";
+}
+
+TEST(Names, AreNumberedAsTorchFxNumbersThem) {
+  dialect::NodeNames names;
+  EXPECT_EQ(names.make("add"), "add");
+  EXPECT_EQ(names.make("add"), "add_1");
+  EXPECT_EQ(names.make("slice"), "slice_1");  // means something in Python
+  EXPECT_EQ(names.make("slice"), "slice_2");
+  EXPECT_EQ(names.make("add"), "add_2");
+}
+
+TEST(Names, OfNodesMakeWayForThoseOfInputs) {
+  dialect::NamesAroundInputs names;
+  names.take("add");
+  EXPECT_EQ(names.rename("add"), "add_1");
+  EXPECT_EQ(names.rename("add_1"), "add_2");
+  EXPECT_EQ(names.rename("mul"), "mul");
+}
+
+TEST(Operators, OfTheCoreSetAreRegistered) {
+  std::vector<std::string> missing;
+  for (std::string_view name : dialect::core_operators())
+    if (!registry().find(name)) missing.emplace_back(name);
+  EXPECT_EQ(missing, (std::vector<std::string>{"aten::_fft_c2r", "aten::_fft_r2c"})) << "complex numbers alone";
+  EXPECT_GE(dialect::core_operators().size(), 188u);
+}
+
+TEST(Keep, LeavesACompositeAsItIs) {
+  ExportedProgram from = program("a_mlp");
+  EXPECT_EQ(calls(run_decompositions(from), "aten::linear"), 0u);
+  ExportedProgram kept = run_decompositions(from, {.keep = {"torch.ops.aten.linear.default"}});
+  EXPECT_EQ(calls(kept, "aten::linear"), 3u);
+  EXPECT_EQ(calls(kept, "aten::addmm"), 0u);
+}
+
+TEST(Keep, LeavesAnOperatorOfTheTableAsItIs) {
+  ExportedProgram from = program("h_outputs_that_are_inputs");
+  EXPECT_EQ(calls(run_decompositions(from), "aten::t"), 0u);
+  EXPECT_GT(calls(run_decompositions(from, {.keep = {"t"}}), "aten::t"), 0u);
+}
+
+TEST(Keep, TakesTheFormWithoutWritesOfOneThatWrites) {
+  ExportedProgram from = program("b_odd_cnn_train");
+  ExportedProgram kept = run_decompositions(from, {.keep = {"aten::add_.Tensor"}});
+  for (const Node& node : kept.graph->nodes) EXPECT_FALSE(node.op->writes()) << node.op->name();
+}
+
+TEST(Keep, LeavesOneThatAliasesWhereNothingWritesToWhatItShares) {
+  ExportedProgram from = program("b_digits_eval");
+  EXPECT_EQ(calls(run_decompositions(from, {.to = Dialect::aten, .keep = {"flatten.using_ints"}}),
+                  "aten::flatten.using_ints"),
+            1u);
+}
+
+TEST(Keep, RefusesOneThatAliasesWhereSomethingWrites) {
+  std::string said =
+      refusal([] { run_decompositions(program("h_writes_to_parts"), {.to = Dialect::aten, .keep = {"chunk"}}); });
+  EXPECT_EQ(said,
+            "aten::chunk: the program writes to memory that its result shares, so it cannot be kept; leave it out of "
+            "keep");
+}
+
+TEST(Writes, ToMemoryThatBuffersShareAreRefused) {
+  std::string said = refusal([] { run_decompositions(program("i_buffers_sharing_storage")); });
+  EXPECT_NE(said.find("share memory, and the program writes to it"), std::string::npos) << said;
+}
+
+TEST(Table, TakesDecompositionsOfOnesOwn) {
+  DecomposeOptions options{.to = Dialect::aten};
+  options.table["aten::relu"] = [](Build& b) -> Results {
+    return call_op(*registry().find("aten::clamp"), {b["self"], CallArg(0), CallArg()});
+  };
+  ExportedProgram made = run_decompositions(program("a_mlp"), options);
+  EXPECT_EQ(calls(made, "aten::relu"), 0u);
+  EXPECT_EQ(calls(made, "aten::clamp"), 1u);
+}
+
+TEST(Metadata, GoesToAllNodesThatAreMadeOfANode) {
+  ExportedProgram made = run_decompositions(program("a_mlp"));
+  for (const Node& node : made.graph->nodes) {
+    bool found = false;
+    for (const auto& [key, value] : *node.origin.metadata) found = found || key == "nn_module_stack";
+    EXPECT_TRUE(found) << node.origin.name;
+  }
+}
+
+TEST(VerifyDialect, SaysWhichNodeHasNoPlaceInIt) {
+  ExportedProgram training = program("b_odd_cnn_train");
+  verify_dialect(training, Dialect::training);
+  EXPECT_NE(refusal([&] { verify_dialect(training, Dialect::aten); }).find("which writes to its arguments"),
+            std::string::npos);
+  ExportedProgram aten = run_decompositions(training, {.to = Dialect::aten});
+  verify_dialect(aten, Dialect::aten);
+  EXPECT_EQ(refusal([&] { verify_dialect(aten, Dialect::core); }),
+            "node 'conv2d' calls aten::conv2d, which is no core ATen operator; name it in keep where it is meant to "
+            "stay");
+  verify_dialect(run_decompositions(program("a_mlp")), Dialect::core);
+}
+
+TEST(Transform, GoesByPositionAndRefusesAnotherNumberOfOutputs) {
+  ExportedProgram from = program("a_mlp");
+  ExportedProgram same = transform(from, {[](Graph graph) { return remove_dead_code(std::move(graph)); }});
+  EXPECT_EQ(to_text(same), to_text(from));
+  std::string said = refusal([&] {
+    transform(from, {[](Graph graph) {
+                graph->outputs.clear();
+                return graph;
+              }});
+  });
+  EXPECT_NE(said.find("a pass changed the program's 7 inputs and 1 outputs to 7 and 0"), std::string::npos) << said;
+}
+
+TEST(Dialects, ProgramsOfEveryReleaseGoThrough) {
+  for (const char* release : {"2.4", "2.5", "2.6", "2.7", "2.8", "2.9", "2.11", "2.15"})
+    for (const char* name : {"a_mlp", "b_digits_train"}) {
+      ExportedProgram from =
+          load_exported(text(TENON_TEST_DATA, "/pt2/torch-", release, "/", name, ".pt2"), registry());
+      for (Dialect to : {Dialect::aten, Dialect::core}) {
+        ExportedProgram made = run_decompositions(from, {.to = to});
+        for (const Node& node : made.graph->nodes) EXPECT_FALSE(node.op->writes()) << release << " " << name;
+      }
+    }
+}
+
+}  // namespace
+}  // namespace tenon
