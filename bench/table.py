@@ -62,7 +62,7 @@ class Tenon:
         self.threads, self.times, self.peak = threads, [], 0
         FILES.mkdir(parents=True, exist_ok=True)
         stem = FILES / "".join(c if c.isalnum() else "_" for c in f"{model.name} {batch}")
-        self.library, source, data = stem.with_suffix(".so"), stem.with_suffix(".pt2"), stem.with_suffix(".npz")
+        self.compiled, source, data = stem.with_suffix(".so"), stem.with_suffix(".pt2"), stem.with_suffix(".npz")
         torch.manual_seed(0)
         module, sample = model.make(), model.inputs(batch)
         torch.export.save(torch.export.export(module.train() if model.classes else module.eval(), sample), source)
@@ -71,11 +71,11 @@ class Tenon:
             arrays = {f"arr_{i}": x.numpy() for i, x in enumerate(sample)}
             target = numpy.random.default_rng(0).integers(0, model.classes, batch)
             numpy.savez(data, **arrays, target=target)
-            self.tell("train", source, "--data", data, "-o", stem.with_suffix(".out.pt2"), "--optimizer", "adamw,lr=1e-3", "--step", self.library)
+            self.tell("train", source, "--data", data, "-o", stem.with_suffix(".out.pt2"), "--optimizer", "adamw,lr=1e-3", "--step", self.compiled)
             numpy.savez(data, **arrays, **{f"arr_{len(arrays)}": target})
             self.inputs = ["--inputs", data]
         else:
-            self.tell("compile", source, "-o", self.library)
+            self.tell("compile", source, "-o", self.compiled)
             self.inputs = []
         self.compile_seconds = time.perf_counter() - start
         if model.classes:  # the time of one step aside, training needs more files than compiling
@@ -90,7 +90,7 @@ class Tenon:
     def measure(self, seconds):
         if self.failed:
             return
-        told = self.tell("bench", self.library, *self.inputs, "--json", "--seconds", max(seconds, 0.01), "--threads", self.threads)
+        told = self.tell("bench", self.compiled, *self.inputs, "--json", "--seconds", max(seconds, 0.01), "--threads", self.threads)
         if not self.failed:
             told = json.loads(told)
             self.times.append(told["median_ms"])

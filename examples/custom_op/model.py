@@ -12,14 +12,14 @@ import sys
 
 import numpy
 import torch
-from torch import Tensor, nn
+from torch import Tensor, library, nn
 from torch._higher_order_ops.effects import _EffectType, _register_effectful_op
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "tests" / "interop"))
 from strip import strip_program  # noqa: E402
 
 
-@torch.library.custom_op("mylib::scaled", mutates_args=())
+@library.custom_op("mylib::scaled", mutates_args=())
 def scaled(x: Tensor, factor: float) -> Tensor:
     return x * factor
 
@@ -33,7 +33,7 @@ scaled.register_autograd(lambda ctx, grad: (grad * ctx.factor, None),
                          setup_context=lambda ctx, inputs, output: setattr(ctx, "factor", inputs[1]))
 
 
-@torch.library.custom_op("mylib::distances", mutates_args=())
+@library.custom_op("mylib::distances", mutates_args=())
 def distances(a: Tensor, b: Tensor) -> Tensor:
     return (a[:, None] - b).square().sum(-1)
 
@@ -43,7 +43,7 @@ def _(a, b):
     return a.new_empty(a.shape[0], b.shape[0])
 
 
-@torch.library.custom_op("mylib::distances_backward", mutates_args=())
+@library.custom_op("mylib::distances_backward", mutates_args=())
 def distances_backward(grad: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     each = 2 * grad[..., None] * (a[:, None] - b)
     return each.sum(1), -each.sum(0)
@@ -58,7 +58,7 @@ distances.register_autograd(lambda ctx, grad: distances_backward(grad, *ctx.save
                             setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs))
 
 
-@torch.library.custom_op("mylib::accumulate", mutates_args=("total",))
+@library.custom_op("mylib::accumulate", mutates_args=("total",))
 def accumulate(x: Tensor, total: Tensor) -> None:
     total += x
 
@@ -68,17 +68,17 @@ def _(x, total):
     pass
 
 
-@torch.library.custom_op("mylib::positive", mutates_args=())
+@library.custom_op("mylib::positive", mutates_args=())
 def positive(x: Tensor) -> Tensor:
     return x[x > 0].clone()
 
 
 @positive.register_fake
 def _(x):
-    return x.new_empty(torch.library.get_ctx().new_dynamic_size())
+    return x.new_empty(library.get_ctx().new_dynamic_size())
 
 
-@torch.library.custom_op("mylib::note", mutates_args=())
+@library.custom_op("mylib::note", mutates_args=())
 def note(x: Tensor, what: str) -> None:
     print(f"{what}: {x.sum():g}", file=sys.stderr)
 
