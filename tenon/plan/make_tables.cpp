@@ -477,7 +477,7 @@ class Planner {
     const loop::Step* step = nullptr;  // of one step that is neither
     std::optional<compile::StageKernel> stage;
     SymInt points = 0;
-    std::optional<LibraryCalls> library;
+    std::optional<LibraryCalls> anchor;
     std::string origin, calls;
   };
 
@@ -500,15 +500,15 @@ class Planner {
       for (size_t s : unit.steps) out.points = out.points + points_of(std::get<loop::Stage>(steps[s]));
       out.calls = kept(out.stage->kernel)->name;
     } else if (!is(static_cast<std::variant<loop::Call, loop::Bind, loop::Check, loop::Control>*>(nullptr))) {
-      out.library = library_calls(program_, *out.step);
-      for (const LibraryCall& call : out.library->calls) out.calls += call.function + " ";
+      out.anchor = library_calls(program_, *out.step);
+      for (const LibraryCall& call : out.anchor->calls) out.calls += call.function + " ";
     }
   }
 
   void execute(const std::vector<const Made*>& batch) {
     const Made& first = *batch[0];
     if (first.stage) return generated(body_, batch);
-    if (first.library) return anchors(body_, batch);
+    if (first.anchor) return anchors(body_, batch);
     if (auto* call = std::get_if<loop::Call>(first.step)) host(body_, *call, first.origin);
     else if (auto* bind = std::get_if<loop::Bind>(first.step)) this->bind(body_, *bind);
     else if (auto* check = std::get_if<loop::Check>(first.step)) this->check(body_, *check);
@@ -593,15 +593,15 @@ class Planner {
   void anchors(Id body, const std::vector<const Made*>& batch) {
     std::vector<std::vector<Id>> temporaries;
     for (const Made* m : batch) {
-      for (const Condition& c : m->library->conditions) conditions(body, c.holds, c.message);
+      for (const Condition& c : m->anchor->conditions) conditions(body, c.holds, c.message);
       temporaries.emplace_back();
-      for (SymInt bytes : m->library->temporaries) {
+      for (SymInt bytes : m->anchor->temporaries) {
         package::BufferSpec spec{.name = "temporary", .dtype = TENON_U8, .sizes = {expr(bytes)}};
         spec.first = spec.last = now_;
         temporaries.back().push_back(t().arena(spec, segment()));
       }
     }
-    const size_t calls = batch[0]->library->calls.size();
+    const size_t calls = batch[0]->anchor->calls.size();
     for (size_t k = 0; k < calls; ++k) {
       package::KernelSpec spec;
       SymInt traffic = 0;
@@ -610,7 +610,7 @@ class Planner {
       std::vector<BufferId> buffers;
       std::vector<bool> writes;
       for (size_t i = 0; i < batch.size(); ++i) {
-        const LibraryCall& call = batch[i]->library->calls[k];
+        const LibraryCall& call = batch[i]->anchor->calls[k];
         package::Instance instance;
         for (const LibraryArg& arg : call.args) {
           Id id = arg.buffer == no_buffer ? temporaries[i].at(arg.temporary) : buffer(arg.buffer);
@@ -627,7 +627,7 @@ class Planner {
         // The last of the calls does the arithmetic; those before it lay out what it reads.
         if (auto own = flops(*batch[i]->step); own && k + 1 == calls) work = work ? *work + *own : *own;
       }
-      const std::string& function = batch[0]->library->calls[k].function;
+      const std::string& function = batch[0]->anchor->calls[k].function;
       spec.function = library(function);
       if (scratch != SymInt(0)) spec.scratch = expr(scratch);
       describe(function, buffers, writes, name_of(batch));
