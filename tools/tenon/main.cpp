@@ -271,7 +271,7 @@ void add_bench(CLI::App& app, BenchRequest& request) {
 }
 
 struct CommandLine {
-  CLI::App app{"PyTorch programs without PyTorch: reads, runs, differentiates, compiles and writes .pt2 files",
+  CLI::App app{"PyTorch programs without PyTorch: reads, runs, differentiates, trains, compiles and writes .pt2 files",
                "tenon"};
   Requests requests;
 
