@@ -145,7 +145,14 @@ class Layouts {
       rest = rest.as_int() % b.strides[d].as_int();
     }
     if (!(rest == SymInt(0))) return std::nullopt;
+    for (size_t j = 0; j < o.sizes.size(); ++j)
+      if (out.dims[j] && !within(out.first[*out.dims[j]], o.sizes[j], b.sizes[*out.dims[j]])) return std::nullopt;
     return out;
+  }
+  /// Strides alone do not tell: one dimension of the operand may walk through two of the buffer.
+  static bool within(SymInt first, SymInt count, SymInt size) {
+    if (first.is_int() && count.is_int() && size.is_int()) return first.as_int() + count.as_int() <= size.as_int();
+    return first == SymInt(0) && count == size;
   }
 
   /// One place and one channel are the same in every layout.

@@ -136,6 +136,29 @@ def odd_cnn_channels_last():
     return Program(jitter(OddCnn(momentum=1.0)).train(), (torch.randn(2, 4, 9, 8).to(memory_format=torch.channels_last),))
 
 
+class ShuffleUnit(nn.Module):
+    """One half of the channels goes through convolutions; then both halves are shuffled."""
+
+    def __init__(self, channels):
+        super().__init__()
+        half = channels // 2
+        self.branch = nn.Sequential(nn.Conv2d(half, half, 1, bias=False), nn.BatchNorm2d(half), nn.ReLU(),
+                                    nn.Conv2d(half, half, 3, padding=1, groups=half), nn.BatchNorm2d(half),
+                                    nn.Conv2d(half, half, 1), nn.ReLU())
+
+    def forward(self, x):
+        kept, changed = x.chunk(2, dim=1)
+        x = torch.cat([kept, self.branch(changed)], dim=1)
+        n, c, h, w = x.shape
+        return x.view(n, 2, c // 2, h, w).transpose(1, 2).reshape(n, c, h, w)
+
+
+@program("b")
+def shuffled_channels():
+    module = nn.Sequential(nn.Conv2d(3, 16, 3, stride=2, padding=1), ShuffleUnit(16), ShuffleUnit(16), nn.Conv2d(16, 24, 1))
+    return Program(jitter(module).eval(), (torch.randn(1, 3, 12, 12),))
+
+
 @program("b", small=True)
 def conv1d_groupnorm():
     module = nn.Sequential(nn.Conv1d(3, 6, 4, stride=2, padding=2, dilation=2), nn.GroupNorm(3, 6), nn.SiLU(),

@@ -93,5 +93,48 @@ TEST(SameBits, EveryProgramAndItsGradientsComeOutAsLowered) {
   EXPECT_GT(results, 1000u);
 }
 
+/// Numbers of both signs without a pattern that a wrong order would keep.
+Tensor uneven(Sizes sizes) {
+  Tensor out = counting(std::move(sizes));
+  float* values = out.mutable_data<float>();
+  for (int64_t i = 0; i < out.numel().as_int(); ++i) values[i] = std::sin(static_cast<float>(i * i % 1009));
+  return out;
+}
+
+TEST(SameBits, ChannelsSplitMergedAndShuffledBetweenConvolutions) {
+  const char* bodies[] = {// groups of channels change places, as ShuffleNet does it
+                          R"(%g: f32[1, 2, 8, 6, 6] = aten::view(%a, [1, 2, 8, 6, 6])
+%t: f32[1, 8, 2, 6, 6] = aten::transpose.int(%g, 1, 2)
+%n: f32[1, 8, 2, 6, 6] = aten::clone(%t, memory_format=torch.contiguous_format)
+%s: f32[1, 16, 6, 6] = aten::view(%n, [1, 16, 6, 6])
+)",
+                          // a half of a buffer of two by eight channels is four of the first dimension
+                          R"(%g: f32[1, 2, 8, 6, 6] = aten::view(%a, [1, 2, 8, 6, 6])
+%r: f32[1, 2, 8, 6, 6] = aten::flip(%g, [1])
+%m: f32[1, 16, 6, 6] = aten::view(%r, [1, 16, 6, 6])
+%h: f32[1, 8, 6, 6] = aten::slice.Tensor(%m, 1, 4, 12)
+%s: f32[1, 16, 6, 6] = aten::cat([%h, %h], 1)
+)",
+                          // places become channels and back
+                          R"(%u: f32[1, 64, 3, 3] = aten::pixel_unshuffle(%a, 2)
+%d: f32[1, 64, 3, 3] = aten::relu(%u)
+%s: f32[1, 16, 6, 6] = aten::pixel_shuffle(%d, 2)
+)"};
+  for (const char* body : bodies) {
+    SCOPED_TRACE(body);
+    ExportedProgram program =
+        program_of(R"(%w: f32[16, 16, 1, 1] = input()
+%v: f32[16, 16, 3, 3] = input()
+%x: f32[1, 16, 6, 6] = input()
+%a: f32[1, 16, 6, 6] = aten::convolution(%x, %w, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1)
+)" + std::string(body) +
+                   R"(%b: f32[1, 16, 6, 6] = aten::convolution(%s, %v, None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1)
+%y: f32[1, 16, 6, 6] = aten::convolution(%b, %w, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1)
+return %y
+)");
+    compare(program, functionalize(program), {uneven({16, 16, 1, 1}), uneven({16, 16, 3, 3}), uneven({1, 16, 6, 6})});
+  }
+}
+
 }  // namespace
 }  // namespace tenon
