@@ -169,15 +169,15 @@ void run_block(const Block<T>& b) {
 
     auto at = [&](int64_t v, int width, int64_t lo, int64_t hi, int64_t tiles) {
       const int64_t column = v * lanes<T>;
-      const bool store = direct && column + width * lanes<T> <= b.columns;
-      t.last = last && store;
+      t.columns = direct && b.columns - column < width * lanes<T> ? b.columns - column : width * lanes<T>;
+      t.last = last && direct;
       t.bias = b.bias == nullptr ? nullptr : b.bias + column;
       for (int64_t i = lo; i < hi; ++i) {
         const int64_t r0 = b.rows * i / tiles, rows = b.rows * (i + 1) / tiles - r0;
         for (int64_t r = 0; r < rows; ++r) {
           t.row[r] = reinterpret_cast<const char*>(b.left[r0 + r]);
-          t.out[r] = store ? b.out[r0 + r] + column : b.scratch + (r0 + r) * block_columns + column;
-          t.residual[r] = b.has_residual && store ? b.residual[r0 + r] + column : nullptr;
+          t.out[r] = direct ? b.out[r0 + r] + column : b.scratch + (r0 + r) * block_columns + column;
+          t.residual[r] = b.has_residual && direct ? b.residual[r0 + r] + column : nullptr;
         }
         run_tile<T>(static_cast<int>(rows), width, t);
       }
@@ -234,14 +234,6 @@ void run_block(const Block<T>& b) {
     term += terms;
   }
   if (!direct) detail::finish(b, 0, b.columns);
-  else {
-    int64_t v = 0;  // the tiles that reached beyond the last column
-    while (v < vectors) {
-      const int width = TileShapes<T>::width(vectors, vectors - v, b.rows);
-      if ((v + width) * lanes < T >> b.columns && v * lanes<T> < b.columns) detail::finish(b, v * lanes<T>, b.columns);
-      v += width;
-    }
-  }
 }
 
 }  // namespace tenon::kernels

@@ -20,6 +20,7 @@ struct Tile {
   int64_t segment_count;
   const char* right;
   int64_t right_step, panel_step;  // from term to term, from panel to panel, in bytes
+  int64_t columns;                 // that there are; the last vector may reach beyond them
   T* out[tile_rows];
   const T* residual[tile_rows];
   const T* bias;  // null: none
@@ -27,6 +28,25 @@ struct Tile {
   bool first, last;  // of the chunks of a sum: the first does not read `out`, the last one ends with the epilogue
   bool has_residual, relu;
 };
+
+/// Sums of a tile that reaches beyond the last column: the same operations on the columns that there are.
+template <class T>
+__attribute__((noinline)) void finish_columns(const Tile<T>& t, const Vector<T>* sums, int rows, int vectors) {
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j * lanes<T> < t.columns; ++j) {
+      const int64_t at = j * lanes<T>, rest = t.columns - at, n = rest < lanes<T> ? rest : lanes<T>;
+      Vector<T> sum = sums[i * vectors + j];
+      if (!t.first) sum = load_first(t.out[i] + at, n) + sum;
+      if (t.last) {
+        if (t.alpha != 1) sum = sum * t.alpha;
+        if (t.beta != 0) sum = sum + load_first(t.out[i] + at, n) * t.beta;
+        if (t.bias != nullptr) sum = sum + load_first(t.bias + at, n);
+        if (t.has_residual) sum = sum + load_first(t.residual[i] + at, n);
+        if (t.relu) sum = relu(sum);
+      }
+      store_first(t.out[i] + at, sum, n);
+    }
+}
 
 template <class T, int rows, int vectors>
 __attribute__((noinline)) void tile(const Tile<T>& t) {
@@ -90,6 +110,11 @@ __attribute__((noinline)) void tile(const Tile<T>& t) {
 #define TENON_EACH(statement)                                                                                      \
   _Pragma("GCC unroll 8") for (int i = 0; i < rows; ++i) _Pragma("GCC unroll 8") for (int j = 0; j < vectors; ++j) \
       statement
+  if (t.columns < vectors * lanes<T>) {
+    Vector<T> kept[rows * vectors];
+    TENON_EACH(kept[i * vectors + j] = sum[i][j];)
+    return finish_columns(t, kept, rows, vectors);
+  }
   if (!t.first) TENON_EACH(sum[i][j] = load<T>(t.out[i] + j * lanes<T>) + sum[i][j];)
   if (t.last) {
     if (t.alpha != 1) TENON_EACH(sum[i][j] = sum[i][j] * t.alpha;)

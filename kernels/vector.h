@@ -46,6 +46,30 @@ TENON_INLINE Vector<T> broadcast(T value) {
   return value - Vector<T>{};
 }
 
+/// The first `n` lanes: the others are zero when loaded and stay as they are in memory, which is not touched there.
+template <class T>
+TENON_INLINE Vector<T> load_first(const T* from, int64_t n) {
+  Vector<T> out{};
+  for (int64_t i = 0; i < n; ++i) out[i] = from[i];
+  return out;
+}
+template <class T>
+TENON_INLINE void store_first(T* to, Vector<T> value, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] = value[i];
+}
+#if defined(__AVX512F__)
+TENON_INLINE Vector<float> load_first(const float* from, int64_t n) {
+  Vector<float> out;
+  const auto mask = static_cast<unsigned short>((1u << n) - 1);
+  asm("vmovups %1, %0%{%2%}%{z%}" : "=v"(out) : "m"(*from), "Yk"(mask) : "memory");
+  return out;
+}
+TENON_INLINE void store_first(float* to, Vector<float> value, int64_t n) {
+  const auto mask = static_cast<unsigned short>((1u << n) - 1);
+  asm volatile("vmovups %1, %0%{%2%}" : "+m"(*to) : "v"(value), "Yk"(mask) : "memory");
+}
+#endif
+
 /// One element in every lane. From memory: a load unit does it.
 TENON_INLINE Vector<float> broadcast_from(const float* from) {
 #if defined(__AVX512F__) || defined(__AVX2__)

@@ -5,6 +5,7 @@
 
 #include "tenon/optimize/anchors.h"
 #include "tenon/optimize/compact.h"
+#include "tenon/optimize/index.h"
 #include "tenon/optimize/rewrite.h"
 
 namespace tenon::optimize {
@@ -31,20 +32,21 @@ class Epilogues {
   void absorb(const ResultRead& read) {
     const Anchor anchor = *anchor_of(list_[read.anchor]);
     const loop::Epilogue& old = *anchor.epilogue;
-    if (old.has_bias || old.has_residual || old.relu) return;
+    if (old.relu) return;
     const loop::Stage& stage = *list_.stage(read.reader);
+    loops_ = loops_of(stage);
     find_users(stage);
     dtype_ = program_.buffers[anchor.out->buffer].dtype;
 
-    loop::Epilogue epilogue;
+    loop::Epilogue epilogue = old;  // what is added to it comes behind what it has
     ExprId now = read.load;
-    if (auto other = added_to(now))
-      if (auto bias = bias_of(*other, read)) {
+    if (auto other = added_to(now); other && !old.has_bias && !old.has_residual)
+      if (auto bias = bias_of(*other, read, *anchor.out)) {
         epilogue.has_bias = true;
         epilogue.bias = *bias;
         now = *only_user(now);
       }
-    if (auto other = added_to(now))
+    if (auto other = added_to(now); other && !old.has_residual)
       if (auto residual = residual_of(*other, read, *anchor.out)) {
         epilogue.has_residual = true;
         epilogue.residual = *residual;
@@ -127,61 +129,52 @@ class Epilogues {
     return n.fn == Fn::load && n.guard == ~0u && program_.buffers[n.buffer].dtype == dtype_ ? &n : nullptr;
   }
 
-  std::optional<loop::Operand> bias_of(ExprId id, const ResultRead& read) const {
+  std::optional<loop::Operand> bias_of(ExprId id, const ResultRead& read, const loop::Operand& result) const {
     const ExprNode* n = plain_load(id);
     if (!n) return std::nullopt;
-    const loop::Buffer& b = program_.buffers[n->buffer];
-    std::optional<loop::Operand> out;
-    for (size_t d = 0; d < n->args.size(); ++d) {
-      if (b.sizes[d] == SymInt(1)) continue;
-      if (out || as_loop(program_.arena, n->args[d]) != read.channel) return std::nullopt;
-      out = loop::Operand{n->buffer, {b.sizes[d]}, {b.strides[d]}, 0};
-    }
-    return out;
+    auto out = over_loops(n->buffer, n->args, read, result);
+    if (!out) return std::nullopt;
+    for (size_t j = 0; j < out->sizes.size(); ++j)
+      if (j != read.channels && !read.loops[j].empty() && !(out->strides[j] == SymInt(0))) return std::nullopt;
+    if (out->strides[read.channels] == SymInt(0)) return std::nullopt;
+    return loop::Operand{out->buffer, {out->sizes[read.channels]}, {out->strides[read.channels]}, out->offset};
   }
 
   /// An operand with a dimension for each of the result's, by the loops that the stage has over them.
   std::optional<loop::Operand> over_loops(BufferId buffer, std::span<const ExprId> at, const ResultRead& read,
                                           const loop::Operand& result) const {
-    const loop::Buffer& b = program_.buffers[buffer];
-    loop::Operand out{buffer, result.sizes, Sizes(result.sizes.size(), 0), 0};
-    size_t found = 0, wanted = 0;
+    auto f = strided(program_, buffer, at, loops_.size());
+    if (!f) return std::nullopt;
+    loop::Operand out{buffer, result.sizes, Sizes(result.sizes.size(), 0), f->base};
     for (size_t j = 0; j < result.sizes.size(); ++j) {
-      if (!read.loops[j]) continue;
-      ++wanted;
-      for (size_t d = 0; d < at.size(); ++d) {
-        auto [loop, from] = shifted_loop(at[d]);
-        if (loop != read.loops[j]) continue;
-        out.strides[j] = b.strides[d];
-        out.offset = out.offset + b.strides[d] * from;
-        ++found;
-      }
+      const std::vector<size_t>& walked = read.loops[j];
+      if (walked.empty()) continue;
+      out.strides[j] = f->by_loop[walked.back()];
+      for (size_t i = 0; i + 1 < walked.size(); ++i)
+        if (!(f->by_loop[walked[i]] == f->by_loop[walked[i + 1]] * loops_[walked[i + 1]])) return std::nullopt;
     }
-    size_t others = 0;  // dimensions that no loop of the result runs over must have one element
-    for (size_t d = 0; d < at.size(); ++d) {
-      auto [loop, from] = shifted_loop(at[d]);
-      bool counted = loop && std::find(read.loops.begin(), read.loops.end(), loop) != read.loops.end();
-      if (!counted && !(b.sizes[d] == SymInt(1))) ++others;
-    }
-    if (found != wanted || others > 0) return std::nullopt;
+    for (size_t k = 0; k < loops_.size(); ++k)
+      if (!(f->by_loop[k] == SymInt(0)) && !(loops_[k] == SymInt(1)) && !walks(read, k)) return std::nullopt;
     return out;
   }
-  /// "i1" or "(i1 + 3)".
-  std::pair<std::optional<size_t>, int64_t> shifted_loop(ExprId id) const {
-    if (auto k = as_loop(program_.arena, id)) return {k, 0};
-    const ExprNode& n = program_.arena[id];
-    if (n.fn != Fn::add) return {std::nullopt, 0};
-    for (size_t i : {size_t{0}, size_t{1}}) {
-      const ExprNode& other = program_.arena[n.args[1 - i]];
-      if (auto k = as_loop(program_.arena, n.args[i]); k && other.fn == Fn::constant) return {k, other.integer};
-    }
-    return {std::nullopt, 0};
+  static bool walks(const ResultRead& read, size_t loop) {
+    return std::any_of(read.loops.begin(), read.loops.end(), [&](const std::vector<size_t>& walked) {
+      return std::find(walked.begin(), walked.end(), loop) != walked.end();
+    });
+  }
+  /// A stride for every dimension that has one.
+  static bool is_whole(const loop::Operand& o, const ResultRead& read) {
+    for (size_t j = 0; j < o.sizes.size(); ++j)
+      if (!read.loops[j].empty() && o.strides[j] == SymInt(0)) return false;
+    return true;
   }
 
   std::optional<loop::Operand> residual_of(ExprId id, const ResultRead& read, const loop::Operand& result) const {
     const ExprNode* n = plain_load(id);
     if (!n) return std::nullopt;
-    return over_loops(n->buffer, n->args, read, result);
+    auto out = over_loops(n->buffer, n->args, read, result);
+    if (out && !is_whole(*out, read)) return std::nullopt;
+    return out;
   }
 
   /// Where the anchor may write instead of the stage, if the epilogue is all that the stage does.
@@ -193,20 +186,21 @@ class Epilogues {
         program_.buffers[store.to].dtype != dtype_)
       return std::nullopt;
     for (size_t k = 0; k < stage.domain.size(); ++k)
-      if (!(stage.domain[k] == SymInt(1)) &&
-          std::find(read.loops.begin(), read.loops.end(), std::optional(k)) == read.loops.end())
-        return std::nullopt;
+      if (!(stage.domain[k] == SymInt(1)) && !walks(read, k)) return std::nullopt;
     BufferId to = root_of(program_, store.to);
     const std::vector<BufferId>& reads = list_.reads(read.reader);
     if (std::binary_search(reads.begin(), reads.end(), to)) return std::nullopt;
     const std::vector<BufferId>& inputs = list_.reads(read.anchor);
     if (std::binary_search(inputs.begin(), inputs.end(), to)) return std::nullopt;
-    return over_loops(store.to, store.at, read, result);
+    auto out = over_loops(store.to, store.at, read, result);
+    if (out && !is_whole(*out, read)) return std::nullopt;
+    return out;
   }
 
   loop::Program& program_;
   StepList& list_;
   DType dtype_ = DType::f32;
+  Sizes loops_;  // of the reader
   std::unordered_map<ExprId, std::vector<ExprId>> users_;
 };
 

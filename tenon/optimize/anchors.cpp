@@ -1,7 +1,9 @@
 #include "tenon/optimize/anchors.h"
 
 #include <algorithm>
+#include <unordered_map>
 
+#include "tenon/optimize/index.h"
 #include "tenon/optimize/rewrite.h"
 
 namespace tenon::optimize {
@@ -37,6 +39,29 @@ std::optional<std::vector<std::optional<size_t>>> dimensions_of(const loop::Prog
   return out;
 }
 
+namespace {
+
+/// The loops that an index of a dimension of this size is made of, row-major: every element once.
+std::optional<std::vector<size_t>> walked_by(const loop::Arena& arena, ExprId index, SymInt size, const Sizes& loops) {
+  auto f = strided(arena, index, loops.size());
+  if (!f || !(f->base == SymInt(0))) return std::nullopt;
+  std::vector<size_t> left, out;
+  for (size_t k = 0; k < loops.size(); ++k)
+    if (!(f->by_loop[k] == SymInt(0)) && !(loops[k] == SymInt(1))) left.push_back(k);
+  SymInt step = 1;
+  while (!left.empty()) {
+    auto next = std::find_if(left.begin(), left.end(), [&](size_t k) { return f->by_loop[k] == step; });
+    if (next == left.end()) return std::nullopt;
+    out.insert(out.begin(), *next);
+    step = step * loops[*next];
+    left.erase(next);
+  }
+  if (!(step == size)) return std::nullopt;
+  return out;
+}
+
+}  // namespace
+
 std::optional<ResultRead> result_read(loop::Program& program, StepList& list, size_t anchor) {
   auto a = anchor_of(list[anchor]);
   if (!a || a->adds_to_result) return std::nullopt;
@@ -66,13 +91,61 @@ std::optional<ResultRead> result_read(loop::Program& program, StepList& list, si
   for (size_t j = 0; j < dims->size(); ++j) {
     out.loops.emplace_back();
     if (!(*dims)[j]) continue;
-    auto k = as_loop(program.arena, (*at)[*(*dims)[j]]);
-    if (!k || !(loops[*k] == a->out->sizes[j]) || taken[*k]) return std::nullopt;
-    taken[*k] = true;
-    out.loops.back() = k;
+    auto walked = walked_by(program.arena, (*at)[*(*dims)[j]], a->out->sizes[j], loops);
+    if (!walked) return std::nullopt;
+    for (size_t k : *walked) {
+      if (taken[k]) return std::nullopt;
+      taken[k] = true;
+    }
+    out.loops.back() = std::move(*walked);
   }
-  out.channel = *out.loops[a->channel];
+  out.channels = a->channel;
   return out;
+}
+
+bool is_epilogue(loop::Program& program, StepList& list, size_t step) {
+  const loop::Stage* stage = list.stage(step);
+  if (!stage || !stage->accumulators.empty() || stage->stores.size() != 1) return false;
+  std::optional<ResultRead> read;
+  for (BufferId b : list.reads(step))
+    if (!read && list.writers(b).size() == 1 && *list.writers(b).begin() < step)
+      read = result_read(program, list, *list.writers(b).begin());
+  if (!read || read->reader != step) return false;
+  // Whether a node is made of the result, once each; what else it is made of must be fixed, but for one residual.
+  const loop::Arena& arena = program.arena;
+  std::unordered_map<ExprId, bool> of_result, changing;  // changing: made of what is not fixed
+  ExprId value = stage->stores[0].value;
+  bool possible = true;
+  for_each_node(arena, std::span(&value, 1), [&](ExprId id) {
+    const ExprNode& n = arena[id];
+    size_t made = 0;
+    bool changes = n.fn == Fn::load && !is_fixed(program, n.buffer);
+    for (ExprId arg : n.args) {
+      made += of_result.at(arg);
+      changes = changes || changing.at(arg);
+    }
+    of_result[id] = id == read->load || made > 0;
+    changing[id] = changes;
+    if (n.fn == Fn::load && n.guard != ~0u) possible = false;
+    if (made == 0) return;
+    switch (n.fn) {
+      case Fn::cast:
+      case Fn::neg: break;
+      case Fn::add:
+      case Fn::sub: possible = possible && made == 1; break;
+      case Fn::mul:
+      case Fn::div: possible = possible && made == 1 && !changing.at(n.args[of_result.at(n.args[0]) ? 1 : 0]); break;
+      case Fn::max: {
+        const ExprNode& other = arena[n.args[of_result.at(n.args[0]) ? 1 : 0]];
+        possible = possible && made == 1 && id == value && other.fn == Fn::constant && other.real == 0;
+        break;
+      }
+      default: possible = false;
+    }
+  });
+  size_t residuals = 0;
+  for (BufferId b : list.reads(step)) residuals += !is_fixed(program, b) && list.writers(b).count(read->anchor) == 0;
+  return possible && residuals <= 1;
 }
 
 bool is_fixed(const loop::Program& program, BufferId buffer) {

@@ -23,11 +23,20 @@ std::optional<std::vector<std::optional<size_t>>> dimensions_of(const loop::Prog
 struct ResultRead {
   size_t anchor = 0, reader = 0;  // steps
   loop::ExprId load = 0;          // in the reader
-  std::vector<std::optional<size_t>>
-      loops;           // of the reader, for each dimension of the result; none for those of size 1
-  size_t channel = 0;  // the reader's loop over the channels
+  /// The reader's loops over each dimension of the result, outermost first: none over a dimension of size 1, several
+  /// where rows of the result are tokens of several sequences.
+  std::vector<std::vector<size_t>> loops;
+  size_t channels = 0;  // the dimension of the result that columns of weights answer to
+  /// The reader's loop over the channels, where it is one.
+  std::optional<size_t> channel() const {
+    return loops[channels].size() == 1 ? std::optional(loops[channels][0]) : std::nullopt;
+  }
 };
 std::optional<ResultRead> result_read(loop::Program& program, StepList& list, size_t anchor);
+
+/// A stage that the anchor whose result it reads will take in whole: factors and sums by channel of fixed state, a
+/// residual, relu.
+bool is_epilogue(loop::Program& program, StepList& list, size_t stage);
 
 /// State that the program does not write, or what was made of it, of known sizes.
 bool is_fixed(const loop::Program& program, loop::BufferId buffer);

@@ -41,7 +41,7 @@ class Scales {
     parts_.clear();
     for_each_node(program_.arena, expressions_of(stage), [&](ExprId id) {
       const ExprNode n = program_.arena[id];
-      parts_[id] = id == read.load ? Part{.scaled = true} : part_of(n, id, read.channel);
+      parts_[id] = id == read.load ? Part{.scaled = true} : part_of(n, id, *read.channel());
     });
   }
 
@@ -149,7 +149,7 @@ class Scales {
     Anchor anchor = *anchor_of(list_[read.anchor]);
     auto* conv = std::get_if<loop::Convolution>(&list_[read.anchor]);
     const loop::Operand from = *anchor.weights;
-    if (anchor.packed || !is_fixed(program_, from.buffer) || (conv && conv->transposed)) return;
+    if (!read.channel() || anchor.packed || !is_fixed(program_, from.buffer) || (conv && conv->transposed)) return;
     auto dims = dimensions_of(program_, from);
     size_t channel = conv ? 0 : 2;
     if (!dims || !(*dims)[channel]) return;
@@ -175,7 +175,7 @@ class Scales {
       if ((*dims)[j]) load.args[*(*dims)[j]] = loop_index(j);
     }
     Expr weight(&program_.arena, program_.arena.add(std::move(load)));
-    Expr scale(&program_.arena, at_channel(part.scale.id, read.channel, loop_index(channel), stage));
+    Expr scale(&program_.arena, at_channel(part.scale.id, *read.channel(), loop_index(channel), stage));
     store.value = loop::cast(loop::cast(weight, Compute::f64) * scale, compute).id;
     weights.stores.push_back(std::move(store));
     program_.on_state.emplace_back(std::move(weights));
@@ -185,11 +185,11 @@ class Scales {
       BufferId shift = add_derived(program_, name + "_shift", dtype, {from.sizes[channel]});
       loop::Stage shifts;
       shifts.domain = {from.sizes[channel]};
-      Expr value(&program_.arena, at_channel(part.shift.id, read.channel, loop_index(0), stage));
+      Expr value(&program_.arena, at_channel(part.shift.id, *read.channel(), loop_index(0), stage));
       shifts.stores.push_back({.to = shift, .at = {loop_index(0)}, .value = loop::cast(value, compute).id});
       program_.on_state.emplace_back(std::move(shifts));
       ExprNode shifted{.fn = Fn::load, .type = compute, .buffer = shift};
-      shifted.args.push_back(loop_index(read.channel));
+      shifted.args.push_back(loop_index(*read.channel()));
       result = result + Expr(&program_.arena, program_.arena.add(std::move(shifted)));
     }
     const ExprNode old = program_.arena[*through];

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <queue>
 
+#include "tenon/optimize/anchors.h"
 #include "tenon/optimize/compact.h"
 #include "tenon/optimize/rewrite.h"
 #include "tenon/optimize/step_list.h"
@@ -119,6 +120,7 @@ class Fusion {
     if (readers.empty() || readers.size() > most_readers || *readers.begin() <= p) return;
     if (list_.fails(p) && readers.size() > 1) return;
 
+    const bool epilogue = is_epilogue(program_, list_, p);
     double elements = estimate(program_.buffers[b].sizes);
     Weight value = weight(program_, std::span(&store.value, 1));
     double gain = elements * memory_work + (producer.stores.size() == 1 ? step_work : 0);
@@ -129,6 +131,7 @@ class Fusion {
       if (!reader || list_.overwritten(p, p, c - 1)) return;
       if (list_.fails(p) && (list_.fails(c) || c >= list_.first_update())) return;
       Uses uses = uses_of(*reader, b);
+      if (epilogue && (uses.inner > 0 || !reads_in_place(*reader, b))) return;  // an anchor does it for nothing
       double points = estimate(reader->domain);
       double evaluations = points * static_cast<double>(uses.outer) +
                            points * estimate(reader->reduce) * static_cast<double>(uses.inner);
@@ -182,6 +185,19 @@ class Fusion {
     count(inner, out.inner);
     count(outer, out.outer);
     return out;
+  }
+
+  /// Every load of the buffer is at the very index of the domain: the reader can be an epilogue, too.
+  bool reads_in_place(const Stage& reader, BufferId root) {
+    bool same = true;
+    for_each_node(program_.arena, expressions_of(reader), [&](ExprId id) {
+      const ExprNode n = program_.arena[id];
+      if (n.fn != Fn::load || root_of(program_, n.buffer) != root) return;
+      same = same && n.guard == ~0u;
+      for (size_t d = 0; d < n.args.size(); ++d)
+        same = same && (as_loop(program_.arena, n.args[d]) || is_one(program_.buffers[n.buffer].sizes[d]));
+    });
+    return same && estimate(reader.domain) <= estimate(program_.buffers[root].sizes);
   }
 
   bool put_into(const Store& store, const Covering& cover, bool whole, Stage& reader) {

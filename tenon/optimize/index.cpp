@@ -31,6 +31,52 @@ bool is_zero(const Arena& arena, ExprId expr) {
   return n.fn == Fn::constant && n.type == Compute::i64 && n.integer == 0;
 }
 
+std::optional<Strided> strided(const Arena& arena, ExprId id, size_t loops) {
+  const ExprNode& n = arena[id];
+  if (n.type != Compute::i64) return std::nullopt;
+  Strided out;
+  out.by_loop = Sizes(loops, 0);
+  switch (n.fn) {
+    case Fn::constant: out.base = n.integer; return out;
+    case Fn::size: out.base = n.size; return out;
+    case Fn::index: out.by_loop[static_cast<size_t>(n.integer)] = 1; return out;
+    case Fn::add:
+    case Fn::sub:
+    case Fn::mul: {
+      auto a = strided(arena, n.args[0], loops), b = strided(arena, n.args[1], loops);
+      if (!a || !b) return std::nullopt;
+      auto moves = [](const Strided& s) {
+        return std::any_of(s.by_loop.begin(), s.by_loop.end(), [](SymInt e) { return !(e == SymInt(0)); });
+      };
+      if (n.fn == Fn::mul) {
+        if (moves(*b)) std::swap(a, b);
+        if (moves(*b)) return std::nullopt;
+      }
+      auto combined = [&](SymInt x, SymInt y) {
+        return n.fn == Fn::add ? x + y : n.fn == Fn::sub ? x - y : x * b->base;
+      };
+      out.base = combined(a->base, b->base);
+      for (size_t k = 0; k < loops; ++k) out.by_loop[k] = combined(a->by_loop[k], b->by_loop[k]);
+      return out;
+    }
+    default: return std::nullopt;
+  }
+}
+
+std::optional<Strided> strided(const loop::Program& program, BufferId buffer, std::span<const ExprId> at,
+                               size_t loops) {
+  const loop::Buffer& b = program.buffers[buffer];
+  Strided out;
+  out.by_loop = Sizes(loops, 0);
+  for (size_t d = 0; d < at.size(); ++d) {
+    auto index = strided(program.arena, at[d], loops);
+    if (!index) return std::nullopt;
+    out.base += index->base * b.strides[d];
+    for (size_t k = 0; k < loops; ++k) out.by_loop[k] += index->by_loop[k] * b.strides[d];
+  }
+  return out;
+}
+
 namespace {
 
 constexpr int64_t far = int64_t{1} << 40;  // beyond it nothing is proven, so that sums need no checks

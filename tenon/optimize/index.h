@@ -18,6 +18,17 @@ bool within(const loop::Arena& arena, loop::ExprId index, SymInt size, const Siz
 std::optional<size_t> as_loop(const loop::Arena& arena, loop::ExprId expr);
 bool is_zero(const loop::Arena& arena, loop::ExprId expr);
 
+/// base + the sum of by_loop[k] * loop k.
+struct Strided {
+  SymInt base = 0;
+  Sizes by_loop;
+};
+/// None where an index is anything else.
+std::optional<Strided> strided(const loop::Arena& arena, loop::ExprId index, size_t loops);
+/// The same for the distance, in elements, of `at` from where its buffer begins.
+std::optional<Strided> strided(const loop::Program& program, loop::BufferId buffer, std::span<const loop::ExprId> at,
+                               size_t loops);
+
 /// Where the element `at` of a buffer lies in the buffer that it is a view of; `at` itself where it is none. None where
 /// that takes more than sums and products by constants: divisions would cost every element more than the view saves.
 std::optional<std::vector<loop::ExprId>> root_index(loop::Program& program, loop::BufferId buffer,

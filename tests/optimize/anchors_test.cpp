@@ -63,6 +63,64 @@ return %y
   EXPECT_EQ(p.buffers[gemm.epilogue.residual.buffer].name, "x");
 }
 
+TEST(Epilogues, RowsOfAProductMayBeTokensOfSeveralSequences) {
+  for (std::string batch : {"2", "s0"}) {
+    Program p = packed(
+        "%p_w: f32[8, 4] = input()\n%p_b: f32[8] = input()\n%x: f32[" + batch + ", 3, 4] = input()\n%r: f32[" + batch +
+        ", 3, 8] = input()\n%h: f32[" + batch + ", 3, 8] = aten::linear(%x, %p_w, %p_b)\n%s: f32[" + batch +
+        ", 3, 8] = aten::add.Tensor(%h, %r)\n%y: f32[" + batch + ", 3, 8] = aten::relu(%s)\nreturn %y\n");
+    ASSERT_EQ(p.steps.size(), 1u) << to_text(p);
+    const Gemm& gemm = std::get<Gemm>(p.steps[0]);
+    EXPECT_TRUE(gemm.epilogue.has_bias && gemm.epilogue.has_residual && gemm.epilogue.relu);
+    EXPECT_EQ(gemm.epilogue.residual.strides[1], SymInt(8));
+    EXPECT_EQ(p.buffers[gemm.out.buffer].role, Role::output);
+  }
+}
+
+TEST(Epilogues, ABiasIsAddedBeforeHeadsAreTurned) {
+  std::string_view graph = R"(%p_w: f32[8, 8] = input()
+%p_b: f32[8] = input()
+%x: f32[2, 3, 8] = input()
+%h: f32[2, 3, 8] = aten::linear(%x, %p_w, %p_b)
+%v: f32[2, 3, 4, 2] = aten::view(%h, [2, 3, 4, 2])
+%t: f32[2, 4, 3, 2] = aten::permute(%v, [0, 2, 1, 3])
+%y: f32[2, 4, 3, 2] = aten::relu(%t)
+return %y
+)";
+  Program p = packed(graph);
+  EXPECT_TRUE(std::get<Gemm>(p.steps[0]).epilogue.has_bias) << to_text(p);
+}
+
+TEST(Epilogues, AResidualThatIsBroadcastOverSequencesIsNone) {
+  Program p = packed(R"(%p_w: f32[8, 4] = input()
+%x: f32[2, 3, 4] = input()
+%r: f32[3, 8] = input()
+%h: f32[2, 3, 8] = aten::linear(%x, %p_w)
+%y: f32[2, 3, 8] = aten::add.Tensor(%h, %r)
+return %y
+)");
+  EXPECT_FALSE(std::get<Gemm>(p.steps[0]).epilogue.has_residual);
+}
+
+TEST(Epilogues, PoolingLeavesBatchNormToTheConvolutionBeforeIt) {
+  Program p = packed(R"(%p_w: f32[8, 1, 3, 3] = input()
+%p_c: f32[8] = input()
+%p_g: f32[8] = input()
+%p_b: f32[8] = input()
+%b_m: f32[8] = input()
+%b_v: f32[8] = input()
+%x: f32[1, 1, 6, 6] = input()
+%c: f32[1, 8, 4, 4] = aten::convolution(%x, %p_w, %p_c, [1, 1], [0, 0], [1, 1], False, [0, 0], 1)
+%n: f32[1, 8, 4, 4] = aten::batch_norm(%c, %p_g, %p_b, %b_m, %b_v, False, 0.1, 1e-05, True)
+%r: f32[1, 8, 4, 4] = aten::relu(%n)
+%y: f32[1, 8, 2, 2] = aten::max_pool2d(%r, [2, 2], [2, 2])
+return %y
+)");
+  ASSERT_EQ(p.steps.size(), 2u) << to_text(p);
+  const Convolution& c = std::get<Convolution>(p.steps[0]);
+  EXPECT_TRUE(c.epilogue.has_bias && c.epilogue.relu);
+}
+
 TEST(Epilogues, WhatAnEpilogueCannotDoStaysAStage) {
   Program p = packed(R"(%p_w: f32[4, 4] = input()
 %p_b: f32[4] = input()
