@@ -15,6 +15,7 @@
 #include "tenon/optimize/fold_state.h"
 #include "tenon/optimize/fuse.h"
 #include "tenon/optimize/pack_weights.h"
+#include "tenon/optimize/split_sums.h"
 #include "tenon/optimize/turn_products.h"
 #include "tenon/passes/check_metas.h"
 #include "tenon/passes/decompose.h"
@@ -150,6 +151,7 @@ std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional, P
   pass("fold_scales", StageName::packed, optimize::fold_scales);
   pass("add_epilogues", StageName::packed, optimize::add_epilogues);
   pass("assign_layouts", StageName::packed, optimize::assign_layouts);
+  pass("split_sums", StageName::packed, optimize::split_sums);
   pass("turn_products", StageName::packed, optimize::turn_products);
   pass("pack_weights", StageName::packed, optimize::pack_weights);
   return out;

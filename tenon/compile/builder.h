@@ -80,6 +80,7 @@ class Builder {
   Kernel finish();
 
   const Value& value(ValueId v) const { return kernel_.values[v]; }
+  const Bits* constant_bits(Val v) const;  // null: no constant
 
  private:
   using Key = std::tuple<Op, Type, uint64_t, Element, std::vector<ValueId>>;
@@ -89,7 +90,6 @@ class Builder {
   };
 
   Val typed(Val v, Type type);
-  const Bits* constant_bits(Val v) const;
   Val simplified(Op op, Type type, const Vals& args);
   ValueId define(Type type, bool varying, size_t depth);
   void address(Instruction& i, const Place& place);

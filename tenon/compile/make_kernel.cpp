@@ -50,6 +50,14 @@ class Part {
   }
 
   const StageLoops& loops() const { return loops_; }
+  /// Iterations of its outermost loop must be taken in order.
+  bool is_serial() const {
+    if (!loops_.serial) return false;
+    if (loops_.stores_meet || nest_.size() < 2) return true;
+    for (size_t k = nest_[0]->first; k <= nest_[0]->last; ++k)
+      if (!loops_.apart[k]) return true;
+    return false;
+  }
 
   /// The iterations that the kernel's [lo, hi) is of, where the stage is all there is.
   SymInt extent() const {
@@ -214,7 +222,7 @@ StageKernel make_kernel(const loop::Program& program, const loop::Stage& stage, 
   StageMemory memory;
   Builder b(options.name);
   Part part(b, program, stage, analyze(program, stage), options, out, memory);
-  out.serial = part.loops().serial;
+  out.serial = part.is_serial();
   out.conditions = part.loops().conditions;
   out.extent = part.extent();
   part.emit_whole();

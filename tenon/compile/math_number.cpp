@@ -115,7 +115,39 @@ Val fmod(Val x, Val y) {
   return select(undefined, nan, result);
 }
 
+namespace {
+
+/// The divisor of a number in lanes where it is positive and known; else 0.
+int64_t known_divisor(Val x, Val y) {
+  if (x.type() != Type::i64 || !x.builder->value(x.id).varying) return 0;
+  const Bits* bits = x.builder->constant_bits(y);
+  if (!bits) return 0;
+  const int64_t by = static_cast<int64_t>(*bits);
+  return by > 0 && by < (int64_t{1} << 52) ? by : 0;
+}
+
+/// No instruction divides integers in lanes. Numbers of 52 bits are divided as f64: a quotient that is not whole is
+/// further from the next whole number than rounding moves it. Others are rare.
+Val floor_div_by(Val x, Val y, int64_t by) {
+  Builder& b = *x.builder;
+  if ((by & (by - 1)) == 0) {
+    int64_t bits = 0;
+    while ((int64_t{1} << bits) < by) ++bits;
+    return bits == 0 ? x : binary(Op::shift_sign, x, b.integer(Type::i64, bits));
+  }
+  const int64_t limit = int64_t{1} << 52;
+  Val quotient = convert(floor(convert(x, Type::f64) / b.constant(Type::f64, static_cast<double>(by))), Type::i64);
+  Val rare = (x > b.integer(Type::i64, limit)) | (x < b.integer(Type::i64, -limit));
+  return b.loop_while(0, 1, {{rare}, {quotient}}, [&](Val, const Vals&) -> Vals {
+    Val q = x / y, r = binary(Op::rem, x, y);
+    return {b.integer(Type::b1, 0), select((r != 0) & (x < 0), q - 1, q)};
+  })[1];
+}
+
+}  // namespace
+
 Val remainder(Val x, Val y) {
+  if (int64_t by = known_divisor(x, y)) return x - floor_div_by(x, y, by) * y;
   Val r = fmod(x, y), zero = x.builder->constant(x.type(), 0);
   return select((r != zero) & ((r < zero) ^ (y < zero)), r + y, r);
 }
@@ -123,6 +155,7 @@ Val remainder(Val x, Val y) {
 Val floor_div(Val x, Val y) {
   Val zero = x.builder->constant(x.type(), 0);
   if (is_int(x.type())) {
+    if (int64_t by = known_divisor(x, y)) return floor_div_by(x, y, by);
     Val q = x / y, r = binary(Op::rem, x, y);
     return select((r != zero) & ((x < zero) ^ (y < zero)), q - 1, q);
   }

@@ -77,6 +77,7 @@ class Analysis {
       out_.stores.push_back(std::move(access));
     }
     out_.stores_meet = stores_meet();
+    find_apart();
     for (size_t i = 0; i < out_.row_loops; ++i) {
       if (out_.extents[i] == SymInt(1)) continue;
       out_.joined.push_back(!out_.rows.empty() && dense(out_.rows.back().last, i));
@@ -93,6 +94,22 @@ class Analysis {
     for (size_t i = 0; i < out_.domain_rank; ++i)
       if (at.by_loop[i] == SymInt(0) && out_.extents[i] != SymInt(1)) return true;
     return false;
+  }
+
+  // A loop that is itself an index of whatever is stored: a batch, a channel of which each place is added to.
+  void find_apart() {
+    out_.apart.assign(out_.domain_rank, true);
+    for (const loop::Store& s : stage_.stores)
+      for (size_t k = 0; k < out_.domain_rank; ++k)
+        out_.apart[k] = out_.apart[k] && std::any_of(s.at.begin(), s.at.end(), [&](ExprId at) {
+                          const ExprNode& n = program_.arena[at];
+                          return n.fn == Fn::index && static_cast<size_t>(n.integer) == k;
+                        });
+    for (size_t id = 0; id < seen_.size(); ++id)  // what is read of such memory may be another iteration's
+      if (seen_[id] && program_.arena[static_cast<ExprId>(id)].fn == Fn::load)
+        for (const loop::Store& s : stage_.stores)
+          if (root(s.to) == root(program_.arena[static_cast<ExprId>(id)].buffer))
+            out_.apart.assign(out_.domain_rank, false);
   }
 
   loop::BufferId root(loop::BufferId b) const {

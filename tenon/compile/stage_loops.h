@@ -36,6 +36,7 @@ struct StageLoops {
   size_t row_loops = 0;                   // how many loops of the stage those are
   SymInt terms = 1;                       // of a reduction
   bool serial = false;                    // the order of iterations matters
+  std::vector<bool> apart;                // serial: iterations of this loop of the domain never meet
   bool stores_meet = false;               // and so does that of the stores: several may go to one place
   std::vector<SymInt> conditions;
   std::map<loop::ExprId, LinearAccess> loads;       // by the load

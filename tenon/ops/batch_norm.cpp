@@ -62,6 +62,14 @@ Sizes places(const Sizes& sizes) {
 
 DType statistics_dtype(DType input) { return lowering_options().double_statistics ? DType::f64 : computable(input); }
 
+/// One over the deviation times the weight.
+Ref scale_of(Lower& l, const Ref& invstd, DType elements, Compute type) {
+  return l.temporary(elements, {invstd.size(0)}, [&](const Index& i) {
+    Expr s = cast(invstd.at(i), type);
+    return cast(l.given("weight") ? s * cast(l["weight"].at(i), type) : s, loop::compute_of(elements));
+  });
+}
+
 void lower_forward(Lower& l, bool updated) {
   Ref x = l["input"];
   bool batch = uses_batch_statistics(l);
@@ -88,11 +96,14 @@ void lower_forward(Lower& l, bool updated) {
   Ref invstd = l.temporary(dtype, channels, [&](const Index& i) {
     return l.constant(1, type) / loop::sqrt(cast(variance.at(i), type) + eps);
   });
+  // Statistics are wide, elements are not: what a channel needs is rounded once.
+  const DType elements = computable(x.dtype());
+  const Compute own = loop::compute_of(elements);
+  Ref scale = scale_of(l, invstd, elements, type);
   l.tensor(l.out(0), [&](const Index& i) {
     Index c = {i[1]};
-    Expr y = (x.at(i) - cast(mean.at(c), type)) * invstd.at(c);
-    if (l.given("weight")) y = y * cast(l["weight"].at(c), type);
-    return l.given("bias") ? y + cast(l["bias"].at(c), type) : y;
+    Expr y = (cast(x.at(i), own) - cast(mean.at(c), own)) * scale.at(c);
+    return l.given("bias") ? y + cast(l["bias"].at(c), own) : y;
   });
   if (batch) {
     l.copy(mean, l.out(1));
@@ -133,14 +144,25 @@ void lower_gradient(Lower& l) {
         return cast(g.at(r.inserted(1, i[0])), type) * centered(r.inserted(1, i[0]));
       }));
     });
-  if (l.wants(0))
+  if (l.wants(0)) {
+    const DType elements = computable(x.dtype());
+    const Compute own = loop::compute_of(elements);
+    auto n = [&] { return cast(l.extent(count(extents)), type); };
+    Ref scale = scale_of(l, invstd, elements, type), average, slope;
+    if (train) {
+      average = l.temporary(elements, channels, [&](const Index& i) { return cast(a.at(i) / n(), own); });
+      slope = l.temporary(elements, channels, [&](const Index& i) {
+        Expr s = cast(invstd.at(i), type);
+        return cast(b.at(i) * s * s / n(), own);
+      });
+    }
     l.tensor(l.out(0), [&](const Index& i) {
       Index c = {i[1]};
-      Expr d = cast(g.at(i), type), n = cast(l.extent(count(extents)), type), s = cast(invstd.at(c), type);
-      if (train) d = d - a.at(c) / n - centered(i) * (b.at(c) * s * s / n);
-      d = d * s;
-      return l.given("weight") ? d * cast(l["weight"].at(c), type) : d;
+      Expr d = cast(g.at(i), own);
+      if (train) d = d - average.at(c) - (cast(x.at(i), own) - cast(mean.at(c), own)) * slope.at(c);
+      return d * scale.at(c);
     });
+  }
   if (l.wants(1)) l.tensor(l.out(1), [&](const Index& i) { return b.at(i) * cast(invstd.at(i), type); });
   if (l.wants(2)) l.copy(a, l.out(2));
 }

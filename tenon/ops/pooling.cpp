@@ -117,7 +117,7 @@ void lower_max_pool(Lower& l, Ref x, size_t space, const Sizes& extents,
     }
     Index r(extents.size(), Expr(0));
     for (size_t k = extents.size(); k-- > 0;) {
-      r[k] = call(loop::Fn::remainder, best, l.extent(extents[k]));
+      r[k] = k == 0 ? best : call(loop::Fn::remainder, best, l.extent(extents[k]));
       best = call(loop::Fn::floor_div, best, l.extent(extents[k]));
     }
     l.store(l.out(1), i, flat_position(l, x, element(i, r).at, space));

@@ -296,7 +296,10 @@ class Layouts {
     const size_t rank = stage.domain.size();
     if (k + 1 >= rank) return;
     for (const loop::Store& s : stage.stores) {
-      if (s.mode != loop::Mode::set || s.where != ~0u) return;
+      if (s.where != ~0u) return;
+      // Where the loop is an index of what is stored, its iterations never meet: the order of the others stays.
+      if (std::any_of(s.at.begin(), s.at.end(), [&](ExprId at) { return as_loop(program_.arena, at) == k; })) continue;
+      if (s.mode != loop::Mode::set) return;
       std::vector<bool> walked(rank, false);
       for (ExprId at : s.at) {
         if (!is_strided(program_.arena, at)) return;
