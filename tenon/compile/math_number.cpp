@@ -117,13 +117,13 @@ Val fmod(Val x, Val y) {
 
 namespace {
 
-/// The divisor of a number in lanes where it is positive and known; else 0.
+/// The divisor where it is positive, known, and better dealt with than by dividing; else 0.
 int64_t known_divisor(Val x, Val y) {
-  if (x.type() != Type::i64 || !x.builder->value(x.id).varying) return 0;
-  const Bits* bits = x.builder->constant_bits(y);
+  const Bits* bits = x.type() == Type::i64 ? x.builder->constant_bits(y) : nullptr;
   if (!bits) return 0;
   const int64_t by = static_cast<int64_t>(*bits);
-  return by > 0 && by < (int64_t{1} << 52) ? by : 0;
+  const bool power = (by & (by - 1)) == 0, varying = x.builder->value(x.id).varying;
+  return by > 0 && by < (int64_t{1} << 52) && (power || varying) ? by : 0;
 }
 
 /// No instruction divides integers in lanes. Numbers of 52 bits are divided as f64: a quotient that is not whole is
@@ -138,9 +138,10 @@ Val floor_div_by(Val x, Val y, int64_t by) {
   const int64_t limit = int64_t{1} << 52;
   Val quotient = convert(floor(convert(x, Type::f64) / b.constant(Type::f64, static_cast<double>(by))), Type::i64);
   Val rare = (x > b.integer(Type::i64, limit)) | (x < b.integer(Type::i64, -limit));
-  return b.loop_while(0, 1, {{rare}, {quotient}}, [&](Val, const Vals&) -> Vals {
-    Val q = x / y, r = binary(Op::rem, x, y);
-    return {b.integer(Type::b1, 0), select((r != 0) & (x < 0), q - 1, q)};
+  // What the loop divides it carries: else the division would stand in front of it.
+  return b.loop_while(0, 1, {{rare}, {quotient}, {x}}, [&](Val, const Vals& s) -> Vals {
+    Val q = s[2] / y, r = binary(Op::rem, s[2], y);
+    return {b.integer(Type::b1, 0), select((r != 0) & (s[2] < 0), q - 1, q), s[2]};
   })[1];
 }
 
