@@ -362,6 +362,35 @@ TEST(Math, integer_powers_and_divisions_round_as_python) {
   EXPECT_EQ(std::vector<int64_t>(got.begin() + 31, got.begin() + 35), (std::vector<int64_t>{1, 1, -1, -1}));
 }
 
+TEST(Math, integers_are_divided_by_known_numbers_exactly) {
+  std::vector<int64_t> x;
+  for (int bits = 0; bits < 64; ++bits)
+    for (int64_t near : {-1, 0, 1})
+      for (int sign : {1, -1})
+        x.push_back(static_cast<int64_t>((uint64_t{1} << bits) + static_cast<uint64_t>(near)) * sign);
+  for (int64_t i = -60; i < 60; ++i) x.push_back(i);
+  for (int64_t by : {int64_t{1}, int64_t{2}, int64_t{3}, int64_t{7}, int64_t{28}, int64_t{64}, int64_t{1000003},
+                     (int64_t{1} << 51) - 1, int64_t{1} << 60, std::numeric_limits<int64_t>::max()}) {
+    Builder b("divided");
+    uint32_t from = b.buffer("x", Element::i64, 0), to = b.buffer("z", Element::i64, 1, true);
+    Val count = b.param(0);
+    b.lanes(b.lo(), b.hi(), 16, {}, [&](Val, const Vals&) -> Vals {
+      Val a = b.load({from, 0, true});
+      b.store({to, 0, true}, floor_div(a, b.integer(Type::i64, by)));
+      b.store({to, count, true}, remainder(a, b.integer(Type::i64, by)));
+      return {};
+    });
+    std::vector<int64_t> got(2 * x.size());
+    const auto size = static_cast<int64_t>(x.size());
+    ASSERT_EQ(run(b.finish(), {span_of(x), span_of(got)}, {size}, 0, size), 0);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const int64_t rest = x[i] % by;
+      ASSERT_EQ(got[i], x[i] / by - (rest < 0)) << x[i] << " by " << by;
+      ASSERT_EQ(got[x.size() + i], rest < 0 ? rest + by : rest) << x[i] << " by " << by;
+    }
+  }
+}
+
 TEST(Math, random_bits_are_those_of_philox) {
   Builder b("philox");
   uint32_t out = b.buffer("out", Element::i64, 0, true);
