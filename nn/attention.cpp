@@ -37,7 +37,7 @@ Tensor as_bias(const Tensor& mask, DType dtype) {
 
 std::pair<Tensor, Tensor> MultiheadAttention::forward(const Tensor& query, const Tensor& key, const Tensor& value,
                                                       const AttentionArguments& arguments) const {
-  Scope scope(*this);
+  Scope scope(*this, query, key, value, arguments.key_padding_mask, arguments.attn_mask);
   if (query.dim() != 3 || key.dim() != 3 || value.dim() != 3)
     throw Error(ErrorKind::call, "MultiheadAttention: expected query, key and value of three dimensions, got " +
                                      std::to_string(query.dim()) + ", " + std::to_string(key.dim()) + " and " +
@@ -72,7 +72,9 @@ std::pair<Tensor, Tensor> MultiheadAttention::forward(const Tensor& query, const
     out = scaled_dot_product_attention(q, k, v, bias, p);
   }
   out = out_proj(out.transpose(1, 2).reshape({batch, target, width_}));
-  return {options_.batch_first ? out : out.transpose(0, 1), shown};
+  Tensor given = options_.batch_first ? out : out.transpose(0, 1);
+  scope.gives({given, shown});
+  return {given, shown};
 }
 
 TransformerEncoderLayer::TransformerEncoderLayer(std::int64_t d_model, std::int64_t nhead,
@@ -93,7 +95,7 @@ TransformerEncoderLayer::TransformerEncoderLayer(std::int64_t d_model, std::int6
 
 Tensor TransformerEncoderLayer::forward(const Tensor& src, const Tensor& src_mask, const Tensor& src_key_padding_mask,
                                         bool is_causal) const {
-  Scope scope(*this);
+  Scope scope(*this, src, src_mask, src_key_padding_mask);
   auto attend = [&](const Tensor& x) {
     return dropout1(self_attn(x, x, x,
                               {.key_padding_mask = src_key_padding_mask,
@@ -109,10 +111,10 @@ Tensor TransformerEncoderLayer::forward(const Tensor& src, const Tensor& src_mas
   Tensor x = src;
   if (norm_first_) {
     x = x + attend(norm1(x));
-    return x + feed(norm2(x));
+    return scope.result(x + feed(norm2(x)));
   }
   x = norm1(x + attend(x));
-  return norm2(x + feed(x));
+  return scope.result(norm2(x + feed(x)));
 }
 
 }  // namespace tenon::TENON_INLINEv0::nn

@@ -45,12 +45,12 @@ Convolution::Convolution(std::size_t dims, std::int64_t in, std::int64_t out, co
 }
 
 Tensor Convolution::forward(const Tensor& x) const {
-  Scope scope(*this);
+  Scope scope(*this, x);
   const ConvOptions& o = options_;
   IntList padding = o.padding;
-  if (dims_ == 1) return conv1d(x, weight, bias, o.stride, padding, o.dilation, o.groups);
-  if (dims_ == 2) return conv2d(x, weight, bias, o.stride, padding, o.dilation, o.groups);
-  return conv3d(x, weight, bias, o.stride, padding, o.dilation, o.groups);
+  if (dims_ == 1) return scope.result(conv1d(x, weight, bias, o.stride, padding, o.dilation, o.groups));
+  if (dims_ == 2) return scope.result(conv2d(x, weight, bias, o.stride, padding, o.dilation, o.groups));
+  return scope.result(conv3d(x, weight, bias, o.stride, padding, o.dilation, o.groups));
 }
 
 TransposedConvolution::TransposedConvolution(std::size_t dims, std::int64_t in, std::int64_t out, const Extents& kernel,
@@ -63,11 +63,13 @@ TransposedConvolution::TransposedConvolution(std::size_t dims, std::int64_t in, 
 }
 
 Tensor TransposedConvolution::forward(const Tensor& x) const {
-  Scope scope(*this);
+  Scope scope(*this, x);
   const ConvTransposeOptions& o = options_;
-  if (dims_ == 1) return conv_transpose1d(x, weight, bias, o.stride, o.padding, o.output_padding, o.groups, o.dilation);
-  if (dims_ == 2) return conv_transpose2d(x, weight, bias, o.stride, o.padding, o.output_padding, o.groups, o.dilation);
-  return conv_transpose3d(x, weight, bias, o.stride, o.padding, o.output_padding, o.groups, o.dilation);
+  if (dims_ == 1)
+    return scope.result(conv_transpose1d(x, weight, bias, o.stride, o.padding, o.output_padding, o.groups, o.dilation));
+  if (dims_ == 2)
+    return scope.result(conv_transpose2d(x, weight, bias, o.stride, o.padding, o.output_padding, o.groups, o.dilation));
+  return scope.result(conv_transpose3d(x, weight, bias, o.stride, o.padding, o.output_padding, o.groups, o.dilation));
 }
 
 }  // namespace tenon::TENON_INLINEv0::nn::detail

@@ -14,8 +14,8 @@ Linear::Linear(std::int64_t in_features, std::int64_t out_features, bool with_bi
   if (with_bias) init::uniform_(bias, -bound, bound);
 }
 Tensor Linear::forward(const Tensor& x) const {
-  Scope scope(*this);
-  return linear(x, weight, bias);
+  Scope scope(*this, x);
+  return scope.result(linear(x, weight, bias));
 }
 
 Bilinear::Bilinear(std::int64_t in1, std::int64_t in2, std::int64_t out, bool with_bias, DType dtype)
@@ -27,8 +27,8 @@ Bilinear::Bilinear(std::int64_t in1, std::int64_t in2, std::int64_t out, bool wi
   if (with_bias) init::uniform_(bias, -bound, bound);
 }
 Tensor Bilinear::forward(const Tensor& x1, const Tensor& x2) const {
-  Scope scope(*this);
-  return bilinear(x1, x2, weight, bias);
+  Scope scope(*this, x1, x2);
+  return scope.result(bilinear(x1, x2, weight, bias));
 }
 
 Embedding::Embedding(std::int64_t count, std::int64_t size, const EmbeddingOptions& options)
@@ -43,23 +43,23 @@ Embedding::Embedding(std::int64_t count, std::int64_t size, const EmbeddingOptio
   (*weight)[padding_].zero_();
 }
 Tensor Embedding::forward(const Tensor& indices) const {
-  Scope scope(*this);
-  return embedding(weight, indices, padding_);
+  Scope scope(*this, indices);
+  return scope.result(embedding(weight, indices, padding_));
 }
 
 Dropout::Dropout(double p) : p_(p) {
   if (!(p >= 0 && p <= 1)) throw Error(ErrorKind::call, "Dropout: expected a probability, got " + std::to_string(p));
 }
 Tensor Dropout::forward(const Tensor& x) const {
-  Scope scope(*this);
-  return dropout(x, p_, is_training());
+  Scope scope(*this, x);
+  return scope.result(dropout(x, p_, is_training()));
 }
 
 PReLU::PReLU(std::int64_t num_parameters, double init, DType dtype)
     : weight(add_parameter("weight", full({num_parameters}, init, dtype))) {}
 Tensor PReLU::forward(const Tensor& x) const {
-  Scope scope(*this);
-  return prelu(x, weight);
+  Scope scope(*this, x);
+  return scope.result(prelu(x, weight));
 }
 
 }  // namespace tenon::TENON_INLINEv0::nn

@@ -14,7 +14,7 @@ detail::BatchNormalization::BatchNormalization(std::int64_t least_rank, std::int
 }
 
 Tensor detail::BatchNormalization::forward(const Tensor& x) const {
-  Scope scope(*this);
+  Scope scope(*this, x);
   if (x.dim() < least_rank_ || x.dim() > most_rank_)
     throw Error(ErrorKind::call, "BatchNorm: expected an input of " + std::to_string(most_rank_) +
                                      " dimensions, got one of " + std::to_string(x.dim()));
@@ -25,7 +25,7 @@ Tensor detail::BatchNormalization::forward(const Tensor& x) const {
     num_batches_tracked->add_(1);
     if (!options_.momentum) momentum = 1.0 / num_batches_tracked->item<double>();
   }
-  return batch_norm(x, weight, bias, running_mean, running_var, by_batch, momentum, options_.eps, true);
+  return scope.result(batch_norm(x, weight, bias, running_mean, running_var, by_batch, momentum, options_.eps, true));
 }
 
 namespace {
@@ -42,8 +42,8 @@ LayerNorm::LayerNorm(const Extents& normalized_shape, const LayerNormOptions& op
   bias = add_parameter("bias", options.elementwise_affine && options.bias ? zeros(shape_, options.dtype) : Tensor());
 }
 Tensor LayerNorm::forward(const Tensor& x) const {
-  Scope scope(*this);
-  return layer_norm(x, shape_, weight, bias, eps_);
+  Scope scope(*this, x);
+  return scope.result(layer_norm(x, shape_, weight, bias, eps_));
 }
 
 GroupNorm::GroupNorm(std::int64_t num_groups, std::int64_t num_channels, const GroupNormOptions& options)
@@ -55,8 +55,8 @@ GroupNorm::GroupNorm(std::int64_t num_groups, std::int64_t num_channels, const G
   bias = add_parameter("bias", options.affine ? zeros({num_channels}, options.dtype) : Tensor());
 }
 Tensor GroupNorm::forward(const Tensor& x) const {
-  Scope scope(*this);
-  return group_norm(x, groups_, weight, bias, eps_);
+  Scope scope(*this, x);
+  return scope.result(group_norm(x, groups_, weight, bias, eps_));
 }
 
 RMSNorm::RMSNorm(const Extents& normalized_shape, const RMSNormOptions& options)
@@ -65,8 +65,8 @@ RMSNorm::RMSNorm(const Extents& normalized_shape, const RMSNormOptions& options)
   weight = add_parameter("weight", options.elementwise_affine ? ones(shape_, options.dtype) : Tensor());
 }
 Tensor RMSNorm::forward(const Tensor& x) const {
-  Scope scope(*this);
-  return rms_norm(x, shape_, weight, eps_);
+  Scope scope(*this, x);
+  return scope.result(rms_norm(x, shape_, weight, eps_));
 }
 
 }  // namespace tenon::TENON_INLINEv0::nn

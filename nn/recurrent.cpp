@@ -44,20 +44,22 @@ Tensor detail::Recurrent::zero_state(const Tensor& input) const {
 }
 
 LSTM::Result LSTM::forward(const Tensor& input, const State& state) const {
-  Scope scope(*this);
+  Scope scope(*this, input, state.hidden, state.cell);
   if (state.hidden.defined() != state.cell.defined())
     throw Error(ErrorKind::call, "LSTM: expected a state with hidden and cell, or none, got one of the two");
   Tensor zero = state.hidden ? Tensor() : zero_state(input);
   auto [output, hidden, cell] =
       lstm(input, {state.hidden ? state.hidden : zero, state.cell ? state.cell : zero}, weights(), options_.bias,
            options_.num_layers, options_.dropout, is_training(), options_.bidirectional, options_.batch_first);
+  scope.gives({output, hidden, cell});
   return {output, {hidden, cell}};
 }
 
 GRU::Result GRU::forward(const Tensor& input, const Tensor& hidden) const {
-  Scope scope(*this);
+  Scope scope(*this, input, hidden);
   auto [output, last] = gru(input, hidden ? hidden : zero_state(input), weights(), options_.bias, options_.num_layers,
                             options_.dropout, is_training(), options_.bidirectional, options_.batch_first);
+  scope.gives({output, last});
   return {output, last};
 }
 

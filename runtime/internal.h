@@ -46,7 +46,8 @@ struct tn_executor { /* a pool, or the host's parallel_for */
 void tn_parallel(const struct tn_executor* executor, int most, tn_body body, void* context);
 tenon_pool* tn_default_pool(void); /* NULL: no memory */
 void tn_default_pool_release(void);
-uint32_t tn_float_control_default(void); /* sets the default and returns what was set */
+bool tn_pool_exists(const tenon_pool* pool); /* made and not yet destroyed */
+uint32_t tn_float_control_default(void);     /* sets the default and returns what was set */
 void tn_float_control_restore(uint32_t control);
 
 /* ---- Programs ---- */

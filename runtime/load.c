@@ -199,6 +199,15 @@ static tenon_status read_options(const tenon_options* given, tenon_options* opti
   if (options->functions == NULL && options->function_count > 0)
     return tn_fail(TENON_INVALID_ARGUMENT, "tenon_options: %zu functions are announced, but functions is NULL",
                    options->function_count);
+  for (size_t i = 0; i < options->function_count; ++i)
+    if (!options->functions[i].name || !options->functions[i].function)
+      return tn_fail(TENON_INVALID_ARGUMENT, "tenon_options: function %zu has no %s", i,
+                     options->functions[i].name ? "function" : "name");
+  if (options->allocator && (!options->allocator->allocate || !options->allocator->release))
+    return tn_fail(TENON_INVALID_ARGUMENT, "tenon_options: the allocator has no %s; give both or no allocator",
+                   options->allocator->allocate ? "release" : "allocate");
+  if (options->pool && !options->parallel_for && !tn_pool_exists(options->pool))
+    return tn_fail(TENON_INVALID_ARGUMENT, "tenon_options: there is no such pool, or it was destroyed");
   return TENON_OK;
 }
 

@@ -191,6 +191,14 @@ void tenon_pool_destroy(tenon_pool* pool) {
   free_pool(pool);
 }
 
+bool tn_pool_exists(const tenon_pool* pool) {
+  pthread_mutex_lock(&all_lock);
+  const tenon_pool* at = all_pools;
+  while (at && at != pool) at = at->next;
+  pthread_mutex_unlock(&all_lock);
+  return at != NULL;
+}
+
 int tenon_pool_threads(const tenon_pool* pool) { return pool ? pool->threads : 0; }
 
 tenon_pool* tn_default_pool(void) {

@@ -32,12 +32,12 @@ struct Block : nn::Module {
   Tensor scale = add_constant("scale", tenon::linspace(0.5, 1.5, 6));
   mutable nn::Parameter seen = add_buffer("seen", tenon::zeros({}));
   Tensor operator()(const Tensor& x) const {
-    nn::Scope scope(*this);
+    nn::Scope scope(*this, x);
     seen.set(*seen + x.size(0));
     tenon::NoGradGuard off;
     Tensor shift = x.mean(0) * 0.1;
     tenon::EnableGradGuard on;
-    return relu(inner(x)) * scale + shift;
+    return scope.result(relu(inner(x)) * scale + shift);
   }
 };
 struct Sizes : nn::Module {
@@ -81,7 +81,9 @@ int main(int argc, char** argv) try {
   Dim n("n", {.min = 2, .max = 100});
   auto rows = [](int64_t count) { return tenon::randn({count, 6}); };
   tenon::save(nn::export_program(sizes, {rows(3), rows(6)},
-                                 {.input_names = {"x", "y"}, .dynamic_shapes = {{"x", {{0, n}}}, {"y", {{0, 2 * n}}}}}),
+                                 {.input_names = {"x", "y"},
+                                  .dynamic_shapes = {{"x", {{0, n}}}, {"y", {{0, 2 * n}}}},
+                                  .preserve_module_call_signature = {"block", "out"}}),
               folder + "/sizes.pt2");
   tenon::NoGradGuard off;
   std::map<std::string, Tensor> arrays;

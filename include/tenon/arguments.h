@@ -45,15 +45,17 @@ class Scalar {
 class OptionalScalar {
  public:
   constexpr OptionalScalar(std::nullopt_t) noexcept {}
-  constexpr OptionalScalar(Scalar number) noexcept : number_(number) {}
-  OptionalScalar(const Size& number) noexcept : number_(number) {}
+  constexpr OptionalScalar(Scalar number) noexcept : number_(number), given_(true) {}
+  OptionalScalar(const Size& number) noexcept : number_(number), given_(true) {}
   template <class T>
   requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) constexpr OptionalScalar(T number) noexcept
-      : number_(number) {}
-  constexpr const std::optional<Scalar>& get() const noexcept { return number_; }
+      : number_(number), given_(true) {}
+  constexpr bool given() const noexcept { return given_; }
+  constexpr const Scalar& number() const noexcept { return number_; }  // 0 where none is given
 
  private:
-  std::optional<Scalar> number_;
+  Scalar number_ = 0;
+  bool given_ = false;
 };
 
 /// A truth, and nothing that merely converts to one: std(x, 1) means the dimension.
@@ -78,15 +80,18 @@ class IntList {
   IntList(std::initializer_list<Size> items) noexcept : IntList(items.begin(), items.size()) {}
   IntList(const std::vector<Size>& items) noexcept : IntList(items.data(), items.size()) {}
   IntList(std::span<const Size> items) noexcept : IntList(items.data(), items.size()) {}
-  IntList(const std::vector<std::int64_t>& items) noexcept
-      : integers_(items.data()), count_(items.size()), given_(true) {}
-  IntList(std::span<const std::int64_t> items) noexcept : integers_(items.data()), count_(items.size()), given_(true) {}
+  IntList(const std::vector<std::int64_t>& items) noexcept : IntList(items.data(), items.size()) {}
+  IntList(std::span<const std::int64_t> items) noexcept : IntList(items.data(), items.size()) {}
   std::size_t size() const noexcept { return count_; }
   Size operator[](std::size_t i) const noexcept { return sizes_ ? sizes_[i] : integers_ ? Size(integers_[i]) : one_; }
   bool given() const noexcept { return given_; }
 
- private:
+ protected:
   IntList(const Size* sizes, std::size_t count) noexcept : sizes_(sizes), count_(count), given_(true) {}
+  IntList(const std::int64_t* integers, std::size_t count) noexcept
+      : integers_(integers), count_(count), given_(true) {}
+
+ private:
   const Size* sizes_ = nullptr;
   const std::int64_t* integers_ = nullptr;
   Size one_;
@@ -96,11 +101,11 @@ class IntList {
 /// Several integers: of overloads that take one or several, the one that takes several.
 class IntItems : public IntList {
  public:
-  IntItems(std::initializer_list<Size> items) noexcept : IntList(items) {}
-  IntItems(const std::vector<Size>& items) noexcept : IntList(items) {}
-  IntItems(std::span<const Size> items) noexcept : IntList(items) {}
-  IntItems(const std::vector<std::int64_t>& items) noexcept : IntList(items) {}
-  IntItems(std::span<const std::int64_t> items) noexcept : IntList(items) {}
+  IntItems(std::initializer_list<Size> items) noexcept : IntList(items.begin(), items.size()) {}
+  IntItems(const std::vector<Size>& items) noexcept : IntList(items.data(), items.size()) {}
+  IntItems(std::span<const Size> items) noexcept : IntList(items.data(), items.size()) {}
+  IntItems(const std::vector<std::int64_t>& items) noexcept : IntList(items.data(), items.size()) {}
+  IntItems(std::span<const std::int64_t> items) noexcept : IntList(items.data(), items.size()) {}
 };
 
 /// Real numbers. By default none.
@@ -108,13 +113,17 @@ class FloatList {
  public:
   FloatList() noexcept = default;
   FloatList(std::nullopt_t) noexcept {}
-  FloatList(std::initializer_list<double> items) noexcept : items_(items.begin(), items.size()), given_(true) {}
-  FloatList(const std::vector<double>& items) noexcept : items_(items), given_(true) {}
-  std::span<const double> items() const noexcept { return items_; }
+  FloatList(std::initializer_list<double> items) noexcept : size_(items.size()), given_(true) {
+    items_ = items.begin();
+  }
+  FloatList(const std::vector<double>& items) noexcept : items_(items.data()), size_(items.size()), given_(true) {}
+  std::size_t size() const noexcept { return size_; }
+  const double* data() const noexcept { return items_; }
   bool given() const noexcept { return given_; }
 
  private:
-  std::span<const double> items_;
+  const double* items_ = nullptr;
+  std::size_t size_ = 0;
   bool given_ = false;
 };
 

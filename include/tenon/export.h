@@ -69,6 +69,9 @@ struct ExportOptions {
   std::vector<std::string> modules = {};
   std::string type = {};
   Function<std::string(const void* module)> module_name = {};
+  // Dotted names of parts whose calls keep their arguments and results: unflatten() and torch.export.unflatten give
+  // modules that are called as forward was. Their scopes must say what they take and give.
+  std::vector<std::string> preserve_module_call_signature = {};
 };
 
 /// Calls forward with tensors that have the inputs' dtypes and sizes and no elements, and gives the program of the
@@ -89,6 +92,12 @@ class TENON_PUBLIC ModuleScope {
   ~ModuleScope();
   ModuleScope(const ModuleScope&) = delete;
   ModuleScope& operator=(const ModuleScope&) = delete;
+  /// What the module was called with, and what it gives: for preserve_module_call_signature. Some may be none.
+  void takes(TensorList inputs) const;
+  void gives(TensorList results) const;
+
+ protected:
+  bool recorded() const noexcept { return entered_; }
 
  private:
   bool entered_;

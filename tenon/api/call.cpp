@@ -36,7 +36,10 @@ void Call::give(Scalar number) {
   tenon::unreachable();
 }
 
-void Call::give(OptionalScalar number) { give(number.get()); }
+void Call::give(OptionalScalar number) {
+  if (!number.given()) return absent();
+  give(number.number());
+}
 void Call::give(Size number) { give(tenon::CallArg(Access::unwrap(number))); }
 void Call::give(std::int64_t number) { give(tenon::CallArg(number)); }
 void Call::give(double number) { give(tenon::CallArg(number)); }
@@ -52,7 +55,7 @@ void Call::give(IntList numbers) {
 
 void Call::give(FloatList numbers) {
   if (!numbers.given() && op_.schema.args[args_.size()].type.optional) return absent();
-  give(tenon::CallArg(std::vector<double>(numbers.items().begin(), numbers.items().end())));
+  give(tenon::CallArg(std::vector<double>(numbers.data(), numbers.data() + numbers.size())));
 }
 
 void Call::give(DType dtype) {

@@ -118,7 +118,37 @@ void Exporter::enter(const void* module, const char* type) {
              type_name(type)};
   }
   frames_.push_back(std::move(frame));
+  if (!path.empty()) preserved();
   set_origin();
+}
+
+Exporter::PreservedCall* Exporter::preserved() {
+  const Frame& frame = frames_.back();
+  const std::vector<std::string>& wanted = options_.preserve_module_call_signature;
+  if (frame.path.empty() || std::find(wanted.begin(), wanted.end(), frame.path) == wanted.end()) return nullptr;
+  size_t at = frame.key.rfind('@');
+  std::string number = at == frame.key.npos ? "" : frame.key.substr(at);
+  auto same = [&](const PreservedCall& call) { return call.path == frame.path && call.number == number; };
+  auto found = std::find_if(preserved_.begin(), preserved_.end(), same);
+  if (found == preserved_.end()) found = preserved_.insert(found, {frame.path, number, {}, {}});
+  return &*found;
+}
+
+std::vector<tenon::Value> Exporter::values(TensorList tensors) {
+  std::vector<tenon::Value> out;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& each = tensors.data()[i];
+    out.push_back(each ? tracer_.value(as_traced(Access::unwrap(each))) : tenon::Value());
+  }
+  return out;
+}
+
+void Exporter::takes(TensorList inputs) {
+  if (PreservedCall* call = preserved()) call->inputs = values(inputs);
+}
+
+void Exporter::gives(TensorList results) {
+  if (PreservedCall* call = preserved()) call->results = values(results);
 }
 
 void Exporter::leave() {
@@ -248,6 +278,43 @@ void Exporter::check(const std::vector<ExampleSizes::Probe>& probes) const {
   }
 }
 
+// Signatures in the place of the modules' entries, and entries for further calls. The values are those that stand
+// behind the results of the graph.
+void Exporter::add_preserved_calls(tenon::ExportedProgram& program, std::span<const tenon::Arg> values) const {
+  auto taken = [&](const std::vector<tenon::Value>& of) {
+    tenon::Args out;
+    for (const tenon::Value& value : of) {
+      if (!value) {
+        out.emplace_back();
+        continue;
+      }
+      out.push_back(values.front());
+      values = values.subspan(1);
+    }
+    return out;
+  };
+  std::vector<std::string> parts = options_.modules;
+  std::erase(parts, "");
+  for (const std::string& path : options_.preserve_module_call_signature)
+    tenon::require(std::find(parts.begin(), parts.end(), path) != parts.end(),
+                   "export_program: preserve_module_call_signature: the model has no module ", tenon::quoted(path, 100),
+                   "; it has ", tenon::join(parts, ", "));
+  for (const PreservedCall& call : preserved_) {
+    tenon::require(call.inputs && call.results, "export_program: preserve_module_call_signature: the scope of ",
+                   tenon::quoted(call.path, 100), " does not say what it ", call.inputs ? "gives" : "takes",
+                   "; write nn::Scope scope(*this, x) and return scope.result(y)");
+    tenon::ModuleCallSignature signature{.inputs = taken(*call.inputs), .outputs = taken(*call.results)};
+    tenon::Tree arguments{"builtins.tuple", "", {}, std::vector<tenon::Tree>(call.inputs->size())};
+    signature.in = {"builtins.tuple", "", {}, {arguments, tenon::Tree{"builtins.dict", "", {}, {}}}};
+    size_t results = call.results->size();
+    if (results != 1) signature.out = {"builtins.tuple", "", {}, std::vector<tenon::Tree>(results)};
+    auto entry = std::find_if(program.module_calls.begin(), program.module_calls.end(),
+                              [&](const tenon::ModuleCallEntry& each) { return each.fqn == call.path + call.number; });
+    if (entry == program.module_calls.end()) entry = program.module_calls.insert(entry, {call.path + call.number, {}});
+    entry->signature = std::move(signature);
+  }
+}
+
 tenon::ExportedProgram Exporter::finish(const std::vector<std::string>& names) {
   tenon::ExportedProgram out;
   tenon::Args ordered;
@@ -258,6 +325,10 @@ tenon::ExportedProgram Exporter::finish(const std::vector<std::string>& names) {
     }
   graph_->inputs = std::move(ordered);
   size_t results = graph_->outputs.size();
+  for (const PreservedCall& call : preserved_)  // further results, so that the passes keep track of them
+    for (const auto* list : {&call.inputs, &call.results})
+      for (const tenon::Value& value : list->value_or(std::vector<tenon::Value>()))
+        if (value) graph_->outputs.emplace_back(value);
   tenon::Tree arguments{"builtins.tuple", "", {}, std::vector<tenon::Tree>(inputs_.size())};
   tenon::Tree keywords{"builtins.dict", "", {}, {}}, returned;
   if (results != 1) returned = {"builtins.tuple", "", {}, std::vector<tenon::Tree>(results)};
@@ -277,6 +348,8 @@ tenon::ExportedProgram Exporter::finish(const std::vector<std::string>& names) {
   place_in_modules(spelled->nodes, tenon::text("L__self__,,", frames_[0].type));
   out.graph = tenon::make_grad_regions(spelled.body());
   out.graph->shapes = std::move(shapes);
+  add_preserved_calls(out, std::span(out.graph->outputs).subspan(results));
+  out.graph->outputs.resize(results);
   for (size_t i = 0; i < out.signature.inputs.size(); ++i) out.signature.inputs[i].arg = out.graph->inputs[i];
   for (const tenon::Arg& output : out.graph->outputs)
     out.signature.outputs.push_back({tenon::OutputKind::user_output, output, ""});

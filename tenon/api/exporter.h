@@ -22,6 +22,8 @@ class Exporter : public tenon::Dispatcher, public Recorder {
   tenon::ExportedProgram finish(const std::vector<std::string>& input_names);
 
   void enter(const void* module, const char* type) override;
+  void takes(TensorList inputs) override;
+  void gives(TensorList results) override;
   void leave() override;
   void made(const tenon::Tensor& tensor) override;
 
@@ -32,11 +34,19 @@ class Exporter : public tenon::Dispatcher, public Recorder {
   struct Frame {
     std::string key, path, type;  // L__self__sub@1, sub, Sub
   };
+  // The arguments and results of one call of a module. None is an absent one.
+  struct PreservedCall {
+    std::string path, number;  // sub, @1
+    std::optional<std::vector<tenon::Value>> inputs, results;
+  };
 
   void add_state(tenon::InputKind kind, const std::string& name, const Tensor& tensor);
   tenon::Tensor as_traced(const tenon::Tensor& t);
   void lift(tenon::InputKind kind, const std::string& target, const tenon::Tensor& t);
   void set_origin();
+  PreservedCall* preserved();  // of the innermost module, where it is to be kept
+  std::vector<tenon::Value> values(TensorList tensors);
+  void add_preserved_calls(tenon::ExportedProgram& program, std::span<const tenon::Arg> values) const;
 
   const ExportOptions& options_;
   ExampleSizes& sizes_;
@@ -50,6 +60,7 @@ class Exporter : public tenon::Dispatcher, public Recorder {
   std::vector<tenon::Tensor> kept_;  // while their addresses say who they are
   std::vector<Frame> frames_;
   std::unordered_map<std::string, int> calls_;  // of modules, by path
+  std::vector<PreservedCall> preserved_;
   std::size_t nameless_ = 0;
 };
 

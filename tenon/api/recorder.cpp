@@ -17,6 +17,12 @@ RecorderScope::~RecorderScope() { current = previous_; }
 ModuleScope::ModuleScope(const void* module, const char* type) : entered_(detail::current != nullptr) {
   if (entered_) detail::current->enter(module, type);
 }
+void ModuleScope::takes(TensorList inputs) const {
+  if (entered_ && detail::current) detail::current->takes(inputs);
+}
+void ModuleScope::gives(TensorList results) const {
+  if (entered_ && detail::current) detail::current->gives(results);
+}
 ModuleScope::~ModuleScope() {
   if (entered_ && detail::current) detail::current->leave();
 }

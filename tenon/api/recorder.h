@@ -1,6 +1,8 @@
 // What is told, on one thread, while a program is made of what C++ code calls: which module calls, and which tensors
 // are written down in code.
 #pragma once
+#include <tenon/arguments.h>
+
 #include "tenon/tensor/tensor.h"
 
 namespace tenon::v0::detail {
@@ -9,6 +11,8 @@ class Recorder {
  public:
   virtual ~Recorder() = default;
   virtual void enter(const void* module, const char* type) = 0;
+  virtual void takes(TensorList inputs) = 0;  // the module entered last
+  virtual void gives(TensorList results) = 0;
   virtual void leave() = 0;
   virtual void made(const tenon::Tensor& tensor) = 0;  // from numbers, by tenon::tensor
 };

@@ -4,6 +4,7 @@
 #include "tenon/ops/clamp.h"
 #include "tenon/ops/comparison.h"
 #include "tenon/ops/conversion.h"
+#include "tenon/ops/creation.h"
 #include "tenon/ops/interpolation.h"
 #include "tenon/ops/logical.h"
 #include "tenon/ops/reduction.h"
@@ -26,44 +27,28 @@ GridSampling::GridSampling(const ArgsView& call, size_t space) : align_corners(c
 
 namespace {
 
-// Mirrored at both ends, as often as it takes.
-Tensor reflected(const Tensor& x, SymInt size, bool align) {
-  if (align && size == SymInt(1)) return x * 0.0;
-  SymInt span = align ? size - 1 : size;
-  Tensor from = abs(align ? x : x + 0.5);
-  Tensor turns = floor(div(from, span)), extra = from - mul(turns, span);
-  Tensor odd = ne(turns - floor(turns / 2.0) * 2.0, 0.0);
-  Tensor inside = where(odd, add(neg(extra), span), extra);
-  return align ? inside : inside - 0.5;
-}
-
-Tensor moved_inside(Tensor x, SymInt size, const GridSampling& how) {
-  if (how.padding == GridSampling::zeros) return x;
-  if (how.padding == GridSampling::reflection) x = reflected(x, size, how.align_corners);
-  return clamp(x, 0, size - 1);
-}
-
-// One dimension's places and weights.
-struct Tap {
-  Tensor at, weight;  // at is whole but of the grid's dtype; a weight of none is 1
+// A number, and its derivative by the coordinate where it is asked for.
+struct Coordinate {
+  Tensor x, slope;
 };
 
-std::vector<Tap> taps(const Tensor& coordinate, SymInt size, const GridSampling& how) {
-  Tensor c = coordinate + 1.0;
-  Tensor x = how.align_corners ? mul(c, size - 1) / 2.0 : (mul(c, size) - 1.0) / 2.0;
-  if (how.interpolation == GridSampling::bicubic) {
-    Tensor low = floor(x), t = x - low;
-    auto near = [](const Tensor& d) { return cubic_near(d, cubic_parameter); };
-    auto far = [](const Tensor& d) { return cubic_far(d, cubic_parameter); };
-    std::vector<Tap> out = {
-        {low - 1.0, far(t + 1.0)}, {low, near(t)}, {low + 1.0, near(1.0 - t)}, {low + 2.0, far(2.0 - t)}};
-    for (Tap& tap : out) tap.at = round(moved_inside(tap.at, size, how));
-    return out;
-  }
-  x = moved_inside(x, size, how);
-  if (how.interpolation == GridSampling::nearest) return {{round(x), none}};
-  Tensor low = floor(x), t = x - low;
-  return {{low, 1.0 - t}, {low + 1.0, t}};
+// Coordinate at both ends, as often as it takes.
+Coordinate reflected(const Coordinate& p, SymInt size, bool align) {
+  if (align && size == SymInt(1)) return {p.x * 0.0, p.slope ? p.slope * 0.0 : none};
+  SymInt span = align ? size - 1 : size;
+  Tensor signed_from = align ? p.x : p.x + 0.5, from = abs(signed_from);
+  Tensor turns = floor(div(from, span)), extra = from - mul(turns, span);
+  Tensor odd = ne(turns - floor(turns / 2.0) * 2.0, 0.0);
+  Tensor inside = where(odd, add(neg(extra), span), extra), slope;
+  if (p.slope) slope = where(ne(odd, lt(signed_from, 0.0)), neg(p.slope), p.slope);
+  return {align ? inside : inside - 0.5, slope};
+}
+
+Coordinate moved_inside(Coordinate p, SymInt size, const GridSampling& how) {
+  if (how.padding == GridSampling::zeros) return p;
+  if (how.padding == GridSampling::reflection) p = reflected(p, size, how.align_corners);
+  if (p.slope) p.slope = where(logical_and(gt(p.x, 0.0), lt(p.x, size - 1)), p.slope, 0.0);
+  return {clamp(p.x, 0, size - 1), p.slope};
 }
 
 Results sampled(const Build& b, size_t space) {
@@ -84,23 +69,18 @@ Results sampled(const Build& b, size_t space) {
   }
   Tensor flat =
       reshape(image, Sizes{n, channels, count(Sizes(std::span<const SymInt>(image.sizes().begin() + 2, space)))});
-  std::vector<std::vector<Tap>> all;  // by dimension of the image; the grid names the last one first
+  std::vector<std::vector<GridTap>> all;  // by dimension of the image; the grid names the last one first
   for (size_t d = 0; d < space; ++d) {
     Tensor coordinate = reshape(select(grid, -1, static_cast<int64_t>(space - 1 - d)), Sizes{n, places});
-    all.push_back(taps(coordinate, image.sizes()[2 + d], how));
+    all.push_back(grid_taps(coordinate, image.sizes()[2 + d], how, false));
   }
   Tensor result;
-  for_each_combination(all, [&](const std::vector<Tap>& chosen) {
-    Tensor weight, inside, index;
-    for (size_t d = 0; d < space; ++d) {
-      const Tap& tap = chosen[d];
-      SymInt size = image.sizes()[2 + d];
-      Tensor hit = logical_and(ge(tap.at, 0), lt(tap.at, size));
-      Tensor at = to(detach(clamp(tap.at, 0, size - 1)), DType::i64);
-      index = index ? mul(index, size) + at : at;
-      inside = inside ? Tensor(logical_and(inside, hit)) : hit;
+  std::span<const SymInt> sizes(image.sizes().begin() + 2, space);
+  for_each_combination(all, [&](const std::vector<GridTap>& chosen) {
+    auto [index, inside] = grid_read(chosen, sizes);
+    Tensor weight;
+    for (const GridTap& tap : chosen)
       if (tap.weight) weight = weight ? weight * tap.weight : tap.weight;
-    }
     Tensor value = gather(flat, 2, expand(unsqueeze(index, 1), Sizes{n, channels, places}));
     value = where(unsqueeze(inside, 1), weight ? value * unsqueeze(weight, 1) : value, 0.0);
     result = result ? result + value : value;
@@ -109,6 +89,45 @@ Results sampled(const Build& b, size_t space) {
 }
 
 }  // namespace
+
+std::vector<GridTap> grid_taps(const Tensor& coordinate, SymInt size, const GridSampling& how, bool slopes) {
+  Tensor c = coordinate + 1.0;
+  SymInt span = how.align_corners ? size - 1 : size;
+  Coordinate p{how.align_corners ? mul(c, span) / 2.0 : (mul(c, span) - 1.0) / 2.0, none};
+  if (slopes && how.interpolation != GridSampling::nearest) p.slope = mul(ones_like(coordinate), span) / 2.0;
+  if (how.interpolation == GridSampling::bicubic) {
+    constexpr double a = cubic_parameter;
+    Tensor low = floor(p.x), t = p.x - low, before = t + 1.0, after = 1.0 - t, beyond = 2.0 - t;
+    std::vector<GridTap> out = {{low - 1.0, cubic_far(before, a), none},
+                                {low, cubic_near(t, a), none},
+                                {low + 1.0, cubic_near(after, a), none},
+                                {low + 2.0, cubic_far(beyond, a), none}};
+    if (p.slope) {
+      out[0].slope = cubic_far_slope(before, a) * p.slope;
+      out[1].slope = cubic_near_slope(t, a) * p.slope;
+      out[2].slope = neg(cubic_near_slope(after, a) * p.slope);
+      out[3].slope = neg(cubic_far_slope(beyond, a) * p.slope);
+    }
+    for (GridTap& tap : out) tap.at = round(moved_inside({tap.at, none}, size, how).x);
+    return out;
+  }
+  p = moved_inside(p, size, how);
+  if (how.interpolation == GridSampling::nearest) return {{round(p.x), none, none}};
+  Tensor low = floor(p.x), t = p.x - low;
+  return {{low, 1.0 - t, p.slope ? neg(p.slope) : none}, {low + 1.0, t, p.slope}};
+}
+
+GridRead grid_read(const std::vector<GridTap>& taps, std::span<const SymInt> sizes) {
+  GridRead out;
+  for (size_t d = 0; d < taps.size(); ++d) {
+    const Tensor& at = taps[d].at;
+    Tensor hit = logical_and(ge(at, 0), lt(at, sizes[d]));
+    Tensor place = to(detach(clamp(at, 0, sizes[d] - 1)), DType::i64);
+    out.index = out.index ? mul(out.index, sizes[d]) + place : place;
+    out.inside = out.inside ? Tensor(logical_and(out.inside, hit)) : hit;
+  }
+  return out;
+}
 
 void register_grid_sample(Registry& ops) {
   ops.add({

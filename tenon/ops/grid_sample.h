@@ -14,6 +14,21 @@ struct GridSampling {
   GridSampling(const ArgsView& call, size_t space);
 };
 
+/// One of the image elements along a dimension that the places of a grid read.
+struct GridTap {
+  Tensor at;      // whole but of the grid's dtype
+  Tensor weight;  // none: 1
+  Tensor slope;   // the weight's derivative by the coordinate; none where it was not asked for, or is 0
+};
+std::vector<GridTap> grid_taps(const Tensor& coordinate, SymInt size, const GridSampling& how, bool slopes);
+
+/// The image elements that one tap of each dimension reads together.
+struct GridRead {
+  Tensor index;   // i64[n, places], of the image's places laid out flat; 0 to the last one
+  Tensor inside;  // whether there is one
+};
+GridRead grid_read(const std::vector<GridTap>& taps, std::span<const SymInt> sizes);
+
 /// Calls body(taps) with one tap of each dimension, for all combinations; the first dimension changes fastest.
 template <class Tap, class Body>
 void for_each_combination(const std::vector<std::vector<Tap>>& of_dims, const Body& body) {

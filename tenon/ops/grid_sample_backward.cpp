@@ -2,11 +2,16 @@
 #include "tenon/ops/accumulation.h"
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/conversion.h"
+#include "tenon/ops/creation.h"
 #include "tenon/ops/gradient_operator.h"
 #include "tenon/ops/grid_sample.h"
 #include "tenon/ops/interpolation.h"
+#include "tenon/ops/joining.h"
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/rounding.h"
+#include "tenon/ops/scatter_gather.h"
+#include "tenon/ops/views.h"
+#include "tenon/ops/where.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {
@@ -169,6 +174,49 @@ void lower_backward(Lower& l, size_t space) {
   });
 }
 
+// The same in operators that have gradients of their own. PyTorch has no such gradient.
+Results differentiable_gradient(Build& b, size_t space) {
+  Tensor grad = b["grad_output"], image = b["input"], grid = b["grid"];
+  GridSampling how(b, space);
+  SymInt n = image.size(0), channels = image.size(1), places = 1, area = 1;
+  std::span<const SymInt> sizes(image.sizes().begin() + 2, space);
+  for (size_t d = 0; d < space; ++d) places = places * grid.sizes()[1 + d], area = area * sizes[d];
+  Tensor flat = reshape(image, Sizes{n, channels, area}), weighed = reshape(grad, Sizes{n, channels, places});
+  std::vector<std::vector<GridTap>> all;  // by dimension of the image; the grid names the last one first
+  for (size_t d = 0; d < space; ++d) {
+    Tensor coordinate = reshape(select(grid, -1, static_cast<int64_t>(space - 1 - d)), Sizes{n, places});
+    all.push_back(grid_taps(coordinate, sizes[d], how, true));
+  }
+  Tensor of_image = zeros_like(flat);
+  std::vector<Tensor> of_grid(space);  // by dimension of the image
+  for_each_combination(all, [&](const std::vector<GridTap>& chosen) {
+    GridRead read = grid_read(chosen, sizes);
+    Tensor index = expand(unsqueeze(read.index, 1), Sizes{n, channels, places});
+    Tensor here = where(unsqueeze(read.inside, 1), weighed, 0.0), weight;
+    for (const GridTap& tap : chosen)
+      if (tap.weight) weight = weight ? weight * tap.weight : tap.weight;
+    of_image = scatter_add(of_image, 2, index, weight ? here * unsqueeze(weight, 1) : here);
+    if (how.interpolation == GridSampling::nearest) return;
+    Tensor pull = sum(gather(flat, 2, index) * here, Sizes{1});
+    for (size_t d = 0; d < space; ++d) {
+      Tensor term = pull;
+      for (size_t k = 0; k < space; ++k) term = term * (k == d ? chosen[k].slope : chosen[k].weight);
+      of_grid[d] = of_grid[d] ? of_grid[d] + term : term;
+    }
+  });
+  Tensor out = zeros_like(grid);
+  if (how.interpolation != GridSampling::nearest) {
+    std::vector<Tensor> named_last_first(of_grid.rbegin(), of_grid.rend());
+    out = reshape(stack(named_last_first, -1), Sizes(grid.sizes()));
+  }
+  Results results;
+  if (b.arg("output_mask").get<std::vector<bool>>()->front())
+    results.values.emplace_back(Tensor(reshape(of_image, Sizes(image.sizes()))));
+  else results.values.emplace_back();
+  results.values.emplace_back(out);
+  return results;
+}
+
 }  // namespace
 
 void register_grid_sample_backward(Registry& ops) {
@@ -178,6 +226,7 @@ void register_grid_sample_backward(Registry& ops) {
                 "align_corners, bool[2] output_mask) -> (Tensor, Tensor)",
       .meta = [](MetaCall& m) { return backward_meta(m, 2); },
       .lower = [](Lower& l) { lower_backward(l, 2); },
+      .for_grad = [](Build& b) { return differentiable_gradient(b, 2); },
   });
   ops.add({
       .schema = "grid_sampler_3d_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int "
@@ -185,6 +234,7 @@ void register_grid_sample_backward(Registry& ops) {
                 "align_corners, bool[2] output_mask) -> (Tensor, Tensor)",
       .meta = [](MetaCall& m) { return backward_meta(m, 3); },
       .lower = [](Lower& l) { lower_backward(l, 3); },
+      .for_grad = [](Build& b) { return differentiable_gradient(b, 3); },
   });
 }
 

@@ -15,10 +15,6 @@ const std::map<std::string, const char*> known = {
     {"aten::multilabel_margin_loss_backward",
      "derivative for aten::multilabel_margin_loss_backward is not implemented"},
     {"aten::_segment_reduce_backward", "derivative for aten::_segment_reduce_backward is not implemented"},
-    // Only files that were decomposed have these two: the gradient of grid_sampler is made of other operators here, and
-    // has second gradients (tests/api/second_gradients_test.cpp).
-    {"aten::grid_sampler_2d_backward", "has one"},
-    {"aten::grid_sampler_3d_backward", "has one"},
 };
 
 TEST(SecondRules, OperatorsOfGradientsHaveGradientsThemselves) {

@@ -130,6 +130,7 @@ class Options(TrainTest):
     def test_usage_errors_have_status_2(self):
         for options in (("--save-every", "soon"), ("--epochs", "0"), ("--batch", "x"), ("--accumulate", "0"), ("--group", "*.bias")):
             self.refused(*self.train(*options), status=2)
+        self.assertIn("--clip-norm: expected a number above 0, got '-1'", self.refused(*self.train("--clip-norm", "-1"), status=2))
 
     def test_the_file_that_is_read_is_not_written(self):
         self.refused("train", CNN, "--data", self.data, "-o", CNN)

@@ -46,6 +46,14 @@ assert specs["block.scale"] == ("CONSTANT_TENSOR", "c_block_scale"), specs
 assert specs["lifted_tensor_0"] == ("CONSTANT_TENSOR", "c_lifted_tensor_0"), specs
 assert specs["block.inner.weight"] == ("PARAMETER", "p_block_inner_weight"), specs
 assert any("wrap_with_set_grad_enabled" in str(node.target) for node in sizes.graph.nodes), sizes.graph
+signatures = {entry.fqn: entry.signature for entry in sizes.module_call_graph if entry.signature}
+assert list(signatures) == ["", "block", "out", "block@1"], list(signatures)
+assert [a.name for a in signatures["block"].inputs] == ["y"], signatures["block"]
+assert signatures["block"].outputs == signatures["block@1"].inputs, signatures
+preserved = torch.export.unflatten(sizes)
+with torch.no_grad():  # called as forward was, alone
+    pairs, out = torch.randn(5, 12), sizes.state_dict["out.weight"]
+    torch.testing.assert_close(preserved.out(pairs), pairs @ out.T + sizes.state_dict["out.bias"])
 module = sizes.module()
 module(torch.zeros(4, 6), torch.zeros(8, 6))
 assert module.block.seen.item() == 16, module.block.seen

@@ -125,6 +125,50 @@ TEST(Export, NamesAndModuleStacksAreThoseOfPyTorch) {
   EXPECT_EQ(net.state_dict().count("Block.seen"), 0u);
 }
 
+struct Scaled : nn::Module {
+  nn::Linear inner = add("inner", nn::Linear(4, 4));
+  Tensor operator()(const Tensor& x, const Tensor& factor, const Tensor& shift = {}) const {
+    nn::Scope scope(*this, x, factor, shift);
+    return scope.result(inner(x) * factor);
+  }
+};
+struct Silent : nn::Module {
+  Tensor operator()(const Tensor& x) const {
+    nn::Scope scope(*this);
+    return x + 1;
+  }
+};
+struct Preserved : nn::Module {
+  Scaled part = add("part", Scaled());
+  Silent silent = add("silent", Silent());
+  Tensor operator()(const Tensor& x) const { return silent(part(part(x, x.neg()), x)); }
+};
+
+TEST(Export, CallsOfModulesKeepTheirSignatures) {
+  Preserved net;
+  Tensor x = ones({2, 4});
+  auto kept = [&](std::vector<std::string> names) {
+    return nn::export_program(net, {x}, {.preserve_module_call_signature = std::move(names)});
+  };
+  UnflattenedModule modules = unflatten(kept({"part", "part.inner"}));
+  EXPECT_TRUE(modules.has_signature("part"));
+  EXPECT_TRUE(modules.has_signature("part.inner"));
+  EXPECT_FALSE(modules.has_signature("silent"));
+  NoGradGuard off;
+  std::vector<Value> results = modules.call_module("part", {x, x * 3, nullptr});
+  ASSERT_EQ(results.size(), 1u);
+  expect_close(results[0], net.part(x, x * 3), "the module alone", 1e-6);
+  modules.replace(
+      "part", [](const std::vector<Value>& in) { return std::vector<Value>{in[0].as<Tensor>() - in[1].as<Tensor>()}; });
+  expect_close(modules(x), ones({2, 4}) * 2, "with another in its place", 1e-6);
+
+  EXPECT_NE(error_of([&] { kept({"nowhere"}); }).find("has no module 'nowhere'; it has part, part.inner, silent"),
+            std::string::npos)
+      << error_of([&] { kept({"nowhere"}); });
+  EXPECT_NE(error_of([&] { kept({"silent"}); }).find("does not say what it takes"), std::string::npos)
+      << error_of([&] { kept({"silent"}); });
+}
+
 TEST(Export, ATensorMadeInForwardIsMadeAnewInEachRun) {
   auto f = [](const std::vector<Tensor>& in) {
     Tensor sum = tensor({0.0f, 0.0f});

@@ -254,6 +254,7 @@ std::vector<Row> module_rows() {
       never("nn::ModuleDict::end", "has no argument"),
       never("nn::Module::named_constants", "has no argument"),
       never("nn::Scope::Scope", "every module has one"),
+      never("nn::Scope::result", "every tensor is one, and none too"),
       {"nn::export_module",
        {[] { nn::export_module(Net(), "Net", nullptr, {x()}, {}); },
         [] { nn::export_module(Net(), "Net", [](const std::vector<Tensor>& in) { return in; }, {none}, {}); }}},

@@ -130,6 +130,8 @@ std::vector<Row> program_rows() {
       {"run_decompositions",
        {[] { run_decompositions(Program()); }, [] { run_decompositions(counter().program(), {.dialect = "slang"}); },
         [] { run_decompositions(counter().program(), {.keep = {"nobody"}}); }}},
+      never("ModuleScope::takes", "without a program that is being made it does nothing"),
+      never("ModuleScope::gives", "without a program that is being made it does nothing"),
       never("ModuleScope::ModuleScope", "without a program that is being made it does nothing"),
       {"Module::Module", {[] { tenon::Module{Program()}; }}},
       {"Module::program", {[] { moved_from(counter()).program(); }}},

@@ -1,6 +1,7 @@
 #include "tools/tenon/train_options.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 
 #include "tenon/train/settings.h"
 
@@ -15,6 +16,16 @@ train::ParameterGroup parse_group(const std::string& value) {
   require(group.lr || group.weight_decay, "--group: expected PATTERN,lr=X,weight_decay=Y, got ", tenon::quoted(value));
   settings.done();
   return group;
+}
+
+// CLI11's own says how large a double can be.
+CLI::Validator above_zero() {
+  auto wrong = [](const std::string& text) -> std::string {
+    char* end = nullptr;
+    bool good = std::strtod(text.c_str(), &end) > 0 && *end == 0;
+    return good ? "" : "expected a number above 0, got " + tenon::quoted(text);
+  };
+  return {wrong, ""};
 }
 
 }  // namespace
@@ -55,10 +66,10 @@ CLI::App& add_train(CLI::App& app, TrainRequest& request) {
                    "PyTorch's keywords, warmup=N and per=epoch")
       ->type_name("SCHEDULE");
   verb->add_option("--clip-norm", o.clip_norm, "The largest norm of all gradients together")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->type_name("X");
   verb->add_option("--clip-value", o.clip_value, "The largest element of a gradient")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->type_name("X");
   verb->add_option("--precision", o.precision,
                    "full (the default), or bf16: products in bf16, parameters and the optimizer in f32")

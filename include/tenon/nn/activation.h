@@ -9,8 +9,8 @@ template <Tensor (*function)(const Tensor&)>
 class Activation : public Module {
  public:
   Tensor forward(const Tensor& x) const {
-    Scope scope(*this);
-    return function(x);
+    Scope scope(*this, x);
+    return scope.result(function(x));
   }
   Tensor operator()(const Tensor& x) const { return forward(x); }
 };
@@ -19,8 +19,8 @@ class NumberedActivation : public Module {
  public:
   explicit NumberedActivation(double number = usual()) : number_(number) {}
   Tensor forward(const Tensor& x) const {
-    Scope scope(*this);
-    return function(x, number_);
+    Scope scope(*this, x);
+    return scope.result(function(x, number_));
   }
   Tensor operator()(const Tensor& x) const { return forward(x); }
 
@@ -32,8 +32,8 @@ class ActivationAlong : public Module {
  public:
   explicit ActivationAlong(std::int64_t dim = -1) : dim_(dim) {}
   Tensor forward(const Tensor& x) const {
-    Scope scope(*this);
-    return function(x, dim_);
+    Scope scope(*this, x);
+    return scope.result(function(x, dim_));
   }
   Tensor operator()(const Tensor& x) const { return forward(x); }
 

@@ -25,10 +25,10 @@ class TENON_PUBLIC Sequential : public Module {
     steps_.push_back(std::move(own));
   }
   Tensor forward(const Tensor& x) const {
-    Scope scope(*this);
+    Scope scope(*this, x);
     Tensor y = x;
     for (const auto& step : steps_) y = step(y);
-    return y;
+    return scope.result(y);
   }
   Tensor operator()(const Tensor& x) const { return forward(x); }
   std::size_t size() const { return steps_.size(); }

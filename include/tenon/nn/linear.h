@@ -61,8 +61,8 @@ class TENON_PUBLIC Flatten : public Module {
  public:
   explicit Flatten(std::int64_t start_dim = 1, std::int64_t end_dim = -1) : start_(start_dim), end_(end_dim) {}
   Tensor forward(const Tensor& x) const {
-    Scope scope(*this);
-    return x.flatten(start_, end_);
+    Scope scope(*this, x);
+    return scope.result(x.flatten(start_, end_));
   }
   Tensor operator()(const Tensor& x) const { return forward(x); }
 

@@ -6,6 +6,7 @@
 #include <tenon/operators.h>
 #include <tenon/value.h>
 
+#include <concepts>
 #include <map>
 #include <memory>
 #include <string>
@@ -101,13 +102,22 @@ class TENON_PUBLIC Module {
 /// which torch.export.unflatten makes modules of. Without it, calls are those of the module around it.
 ///
 ///   Tensor operator()(const Tensor& x) const {
-///     nn::Scope scope(*this);
-///     return out(relu(hidden(x)));
+///     nn::Scope scope(*this, x);
+///     return scope.result(out(relu(hidden(x))));
 ///   }
+///
+/// The arguments and the result are for preserve_module_call_signature and may be left out where nobody asks for it.
 class Scope : public ModuleScope {
  public:
-  template <class M>
-  explicit Scope(const M& module) : ModuleScope(module.Module::body_.get(), typeid(M).name()) {}
+  template <class M, std::convertible_to<Tensor>... Inputs>
+  explicit Scope(const M& module, const Inputs&... inputs) : ModuleScope(module.Module::body_.get(), typeid(M).name()) {
+    if constexpr (sizeof...(Inputs) > 0)
+      if (recorded()) takes({inputs...});
+  }
+  Tensor result(Tensor y) const {
+    if (recorded()) gives({y});
+    return y;
+  }
 };
 
 /// One number for all dimensions, or one for each.

@@ -29,8 +29,8 @@ class Pool : public Module {
   explicit Pool(Extents kernel_size, Options options = {})
       : kernel_(std::move(kernel_size)), options_(std::move(options)) {}
   Tensor forward(const Tensor& x) const {
-    Scope scope(*this);
-    return pool(dims, x, kernel_, options_);
+    Scope scope(*this, x);
+    return scope.result(pool(dims, x, kernel_, options_));
   }
   Tensor operator()(const Tensor& x) const { return forward(x); }
 
@@ -43,8 +43,8 @@ class AdaptivePool : public Module {
  public:
   explicit AdaptivePool(Extents output_size) : sizes_(std::move(output_size)) {}
   Tensor forward(const Tensor& x) const {
-    Scope scope(*this);
-    return pool(dims, x, sizes_);
+    Scope scope(*this, x);
+    return scope.result(pool(dims, x, sizes_));
   }
   Tensor operator()(const Tensor& x) const { return forward(x); }
 
