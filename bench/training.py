@@ -19,6 +19,7 @@ from torch import nn
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 STEPS = 12
+BATCHES = 8  # of an epoch of Tenon's, so that what happens once an epoch does not count as a step
 
 
 def mlp():
@@ -95,13 +96,14 @@ def in_tenon(program, folder, name):
     (given,) = torch.export.load(file).graph_signature.user_inputs
     import numpy
 
-    numpy.savez(data, **{given: x.numpy(), "target": (torch.arange(len(x)) % classes).numpy()})
+    target = (torch.arange(len(x)) % classes).numpy()
+    numpy.savez(data, **{given: numpy.concatenate([x.numpy()] * BATCHES), "target": numpy.concatenate([target] * BATCHES)})
     command = ["/usr/bin/env", "time", "-v"] if pathlib.Path("/usr/bin/time").exists() else []
-    done = subprocess.run([*command, program, "train", file, "--data", data, "--optimizer", "adamw", "--epochs", str(STEPS), "--batch", str(len(x)),
+    done = subprocess.run([*command, program, "train", file, "--data", data, "--optimizer", "adamw", "--epochs", "4", "--batch", str(len(x)),
                            "--json", "-o", folder / "out.pt2"], capture_output=True, text=True, check=True)
-    times = [json.loads(line)["seconds"] for line in done.stdout.splitlines()]
+    times = [json.loads(line)["seconds"] / BATCHES for line in done.stdout.splitlines()]
     most = re.search(r"Maximum resident set size \(kbytes\): (\d+)", done.stderr)
-    return {"step": statistics.median(times[3:]), "bytes": int(most[1]) * 1024 if most else None}
+    return {"step": statistics.median(times[1:]), "bytes": int(most[1]) * 1024 if most else None}
 
 
 def main():

@@ -191,8 +191,12 @@ struct Access::Functions {
     for (size_t i = 0; i < results.size(); ++i) {
       bool flows = results[i] && tenon::is_differentiable(Access::unwrap(results[i]).dtype()) &&
                    !is_among(results[i], body->non_differentiable);
-      outputs.push_back(flows ? Access::wrap(tenon::autograd::with_edge(Access::unwrap(results[i]), {node, i}))
-                              : results[i]);
+      outputs.push_back(results[i]);
+      if (!flows) continue;
+      tenon::Tensor result = tenon::autograd::with_edge(Access::unwrap(results[i]), {node, i});
+      tenon::autograd::make_history(result).view_of_function = std::any_of(
+          given.begin(), given.end(), [&](const tenon::Tensor& t) { return t && t.storage() == result.storage(); });
+      outputs.back() = Access::wrap(result);
     }
     for (const Tensor& t : body->to_save) {
       FunctionContext::Body::Kept kept;

@@ -54,7 +54,8 @@ struct History : GradInfo {
   Tensor base;
   IndexMap map;
   uint64_t seen_writes = 0;
-  uint64_t writes = 0;  // of a base: how often its history was changed by a write
+  uint64_t writes = 0;            // of a base: how often its history was changed by a write
+  bool view_of_function = false;  // over the memory of an argument of a function with a gradient of its own
 };
 
 History* history_of(const Tensor& t);  // null where there is none

@@ -384,6 +384,10 @@ void require_writable(const Op& op, const Tensor& target) {
   require(!h->leaf_requires_grad || h->from,
           "a leaf Variable that requires grad is being used in an in-place operation: ", op.name(),
           "; write it where gradients are off (NoGradGuard), or use the operator that gives a new tensor");
+  require(!h->view_of_function, op.name(), ": what a function with a gradient of its own (",
+          h->from ? h->from.node->name() : "",
+          ") gave is a view and is being modified inplace, which would go past its "
+          "gradient; write a clone()");
   const History* base = history_of(h->base);
   require(!base || !base->leaf_requires_grad || base->from,
           "a view of a leaf Variable that requires grad is being used in an in-place operation: ", op.name(),

@@ -234,6 +234,46 @@ TEST(Autograd, FunctionsMayHaveGradientsOfTheirOwn) {
   EXPECT_FALSE(tenon::apply<Cube>({x})[0].requires_grad());
 }
 
+struct Flattened {  // a view of what it is given
+  static std::vector<Tensor> forward(tenon::FunctionContext&, const std::vector<Tensor>& inputs) {
+    return {inputs[0].view(-1)};
+  }
+  static std::vector<Tensor> backward(tenon::FunctionContext&, const std::vector<Tensor>& grads) {
+    return {grads[0].view({2, 2}) * 10};
+  }
+};
+
+TEST(Autograd, AViewThatAFunctionGivesHasTheFunctionsGradient) {
+  Tensor x = tenon::tensor({{1.0f, 2.0f}, {3.0f, 4.0f}}).requires_grad_(), base = x * 1;
+  Tensor y = tenon::apply<Flattened>({base})[0];
+  EXPECT_EQ(y.raw_data(), base.raw_data());
+  (y * y).sum().backward();
+  EXPECT_EQ(numbers(x.grad().flatten()), (Floats{20, 40, 60, 80}));
+  EXPECT_NE(error_of([&] { y.mul_(2); }).find("gave is a view and is being modified inplace"), std::string::npos)
+      << error_of([&] { y.mul_(2); });
+}
+
+struct Counted {  // backward writes what forward kept
+  static std::vector<Tensor> forward(tenon::FunctionContext& context, const std::vector<Tensor>& inputs) {
+    context.save_for_backward({inputs[1]});
+    return {inputs[0] * 2};
+  }
+  static std::vector<Tensor> backward(tenon::FunctionContext& context, const std::vector<Tensor>& grads) {
+    context.saved()[0].add_(1);
+    return {grads[0] * 2, {}};
+  }
+};
+
+TEST(Autograd, AFunctionMayWriteWhatItKeptAndIsToldWhenItReadsItAgain) {
+  Tensor x = leaf({1, 2}), count = tenon::zeros({1});
+  Tensor y = tenon::apply<Counted>({x, count})[0].sum();
+  EXPECT_EQ(numbers(count), (Floats{0}));
+  y.backward({}, true);
+  EXPECT_EQ(numbers(count), (Floats{1}));
+  EXPECT_EQ(numbers(x.grad()), (Floats{2, 2}));
+  EXPECT_NE(error_of([&] { y.backward(); }).find("has been modified by an inplace operation"), std::string::npos);
+}
+
 TEST(Autograd, LayersHaveGradients) {
   tenon::manual_seed(1);
   Tensor x = tenon::randn({2, 3, 8, 8}).requires_grad_(), w = tenon::randn({4, 3, 3, 3}).requires_grad_();

@@ -148,21 +148,23 @@ class Compared(CommandTest):
             losses.append(value.item())
             value.backward()
             if clip:
-                torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
+                clip(model.parameters())
             optimizer.step()
             if scheduler:
                 scheduler.step()
         return losses, model
 
     def in_float32(self, model, x, *how, convolutions):
-        """The same in PyTorch's float32. Where convolutions add up in orders of their own, by each of PyTorch's kernels: as it is,
-        channels last, without oneDNN."""
+        """The same in PyTorch's float32. Where convolutions add up in orders of their own, by each of PyTorch's kernels (as it is,
+        channels last, without oneDNN), and with inputs that are one unit in the last place apart."""
         yield self.reference(model, x, *how)
         if convolutions:
             last = {"memory_format": torch.channels_last}
             yield self.reference(copy.deepcopy(model).to(**last), x.to(**last), *how)
             with torch.backends.mkldnn.flags(enabled=False):
                 yield self.reference(model, x, *how)
+            units = torch.randint(-1, 2, x.shape, generator=torch.Generator().manual_seed(0))
+            yield self.reference(model, x * (1 + units * torch.finfo(x.dtype).eps), *how)
 
     def check_parameters(self, program, singles, exact):
         """No further from float64 than float32 has a right to be."""
@@ -266,8 +268,29 @@ class Ways(Compared):
     """Clipping, schedules, accumulation, frozen parameters and groups."""
 
     def test_clipping_by_norm(self):
-        self.compare(mlp(), mlp_data(), "sgd,lr=0.5", lambda p: torch.optim.SGD(p, lr=0.5), steps=11, clip=0.2,
-                     options=("--clip-norm", "0.2"))
+        self.compare(mlp(), mlp_data(), "sgd,lr=0.5", lambda p: torch.optim.SGD(p, lr=0.5), steps=11,
+                     clip=lambda p: torch.nn.utils.clip_grad_norm_(p, 0.2), options=("--clip-norm", "0.2"))
+
+    def test_clipping_by_value(self):
+        self.compare(mlp(), mlp_data(), "sgd,lr=0.5", lambda p: torch.optim.SGD(p, lr=0.5), steps=11,
+                     clip=lambda p: torch.nn.utils.clip_grad_value_(p, 0.01), options=("--clip-value", "0.01"))
+
+    def test_products_in_bf16_are_as_exact_as_under_autocast(self):
+        def rounded(y, target):
+            return nn.functional.cross_entropy(y.float(), target)
+
+        x, target = mlp_data()
+        make = OPTIMIZERS["adam"]
+        exact, _ = self.reference(mlp().double(), double(x), target, nn.functional.cross_entropy, make, 31)
+        with torch.autocast("cpu", torch.bfloat16):
+            own, _ = self.reference(mlp(), x, target, rounded, make, 31)
+        for way in ((), ("--interpret",)):
+            losses, program = self.trained(mlp(), x, target, "--optimizer", "adam", "--batch", SAMPLES, "--precision", "bf16", *way,
+                                           steps=31)
+            worst, most = (max(abs(a - b) for a, b in zip(values, exact)) for values in (losses, own))
+            self.assertGreater(worst, 1e-6)  # it does round
+            self.assertLessEqual(worst, 2 * most)
+            self.assertTrue(all(p.dtype == torch.float32 for p in program.parameters()))
 
     def test_schedules(self):
         lr = torch.optim.lr_scheduler

@@ -8,6 +8,7 @@ namespace tenon::TENON_INLINE v0::nn {
 struct ModelExportOptions {
   std::vector<std::string> input_names = {};  // args_0, ... where there are none
   DynamicShapes dynamic_shapes = {};
+  std::vector<std::string> preserve_module_call_signature = {};  // dotted names of parts: see tenon::ExportOptions
 };
 
 /// The program of model(inputs...), with the model's parameters and buffers as its state, in the mode it is in, as
@@ -32,7 +33,9 @@ ExportedProgram export_program(const M& model, const std::vector<Tensor>& inputs
                                      " tensors; give a function to tenon::export_program");
   };
   return export_module(model, typeid(M).name(), forward, inputs,
-                       {.input_names = options.input_names, .dynamic_shapes = options.dynamic_shapes});
+                       {.input_names = options.input_names,
+                        .dynamic_shapes = options.dynamic_shapes,
+                        .preserve_module_call_signature = options.preserve_module_call_signature});
 }
 
 }  // namespace tenon::TENON_INLINEv0::nn
