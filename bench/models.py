@@ -145,6 +145,7 @@ class Model:
     batch: int = 1
     classes: int = 0         # of a training step: cross entropy and AdamW
     quick: bool = False
+    huge_pages: bool = False  # of Tenon's weights
 
 
 def image(batch):
@@ -163,9 +164,9 @@ INFERENCE = [
     Model("BERT 4x256 128", bert, lambda b: (tokens(b, 128),), quick=True),
     Model("ViT-B/16", vision("vit_b_16"), image, 1.04),
     Model("GPT-2 prefill 128", Gpt2, lambda b: (tokens(b, 128),), 1.03),
-    Model("GPT-2 decode, 128 past", Gpt2, lambda b: (tokens(b, 1), *past(12, 12, 128)), 1.8),
+    Model("GPT-2 decode, 128 past", Gpt2, lambda b: (tokens(b, 1), *past(12, 12, 128)), 1.8, huge_pages=True),
     Model("Llama 2x512 prefill 256", Llama, lambda b: (tokens(b, 256),), 1.1),
-    Model("Llama 2x512 decode, 256 past", Llama, lambda b: (tokens(b, 1), *past(2, 8, 256)), 1.5, quick=True),
+    Model("Llama 2x512 decode, 256 past", Llama, lambda b: (tokens(b, 1), *past(2, 8, 256)), 1.5, quick=True, huge_pages=True),
 ]
 TRAINING = [
     Model("train MLP (64)", mlp, lambda b: (torch.randn(b, 64),), 3.2, 64, 10, quick=True),

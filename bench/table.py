@@ -76,7 +76,7 @@ class Tenon:
             self.inputs = ["--inputs", data]
         else:
             self.tell("compile", source, "-o", self.compiled)
-            self.inputs = []
+            self.inputs = ["--huge-pages"] if model.huge_pages else []
         self.compile_seconds = time.perf_counter() - start
         if model.classes:  # the time of one step aside, training needs more files than compiling
             self.compile_seconds = None

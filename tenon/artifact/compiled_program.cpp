@@ -54,6 +54,7 @@ std::unique_ptr<OpenedProgram> prepare_options(const CompiledProgram::Options& o
   out = {};
   out.struct_size = sizeof out;
   out.allocator = options.allocator;
+  out.huge_pages = options.huge_pages ? 1 : 0;
   for (const auto& [name, kernel] : custom_kernels()) opened->functions.push_back({name, kernel});
   out.functions = opened->functions.data();
   out.function_count = opened->functions.size();

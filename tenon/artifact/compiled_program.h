@@ -23,6 +23,7 @@ class CompiledProgram {
   struct Options {
     int threads = 0;                             // 0: as many as the process may use
     const tenon_allocator* allocator = nullptr;  // for states and sessions; null: malloc
+    bool huge_pages = false;                     // weights are copied into huge pages
   };
   /// The file is validated before anything of it runs; a malformed one is an Error.
   static std::shared_ptr<const CompiledProgram> open(const std::string& path, const Options& options);

@@ -134,9 +134,7 @@ return %z
             2u);
 }
 
-// Without the copy of heads that this text asks for, which exported programs do not have, it would be eight.
-TEST(Steps, ALayerOfBertIsNineSteps) {
-  std::vector<std::string> steps = steps_of(R"(%p_qw: f32[256, 256] = input()
+constexpr std::string_view bert_layer = R"(%p_qw: f32[256, 256] = input()
 %p_qb: f32[256] = input()
 %p_kw: f32[256, 256] = input()
 %p_kb: f32[256] = input()
@@ -174,8 +172,131 @@ TEST(Steps, ALayerOfBertIsNineSteps) {
 %s: f32[1, 128, 256] = aten::add.Tensor(%d, %n)
 %y: f32[1, 128, 256] = aten::layer_norm(%s, [256], %p_n3, %p_n4)
 return %y
-)");
+)";
+
+/// The same for a batch of sequences.
+std::string with_batch(std::string_view graph, const std::string& batch) {
+  std::string out(graph);
+  const std::string from = "[1, ", to = "[" + batch + ", ";
+  for (size_t at = 0; (at = out.find(from, at)) != std::string::npos; at += to.size()) out.replace(at, from.size(), to);
+  return out;
+}
+
+// Without the copy of heads that this text asks for, which exported programs do not have, it would be eight.
+TEST(Steps, ALayerOfBertIsNineSteps) {
+  std::vector<std::string> steps = steps_of(bert_layer);
   EXPECT_LE(steps.size(), 9u) << join(steps, "\n");
+}
+
+TEST(Steps, ALayerOfBertHasNoMoreStepsForABatchOfSequences) {
+  std::vector<std::string> steps = steps_of(with_batch(bert_layer, "8"));
+  EXPECT_LE(steps.size(), 9u) << join(steps, "\n");
+}
+
+/// The text of a network of images of 14 x 14 places.
+class Network {
+ public:
+  Network(int channels) : inputs_("%x: " + image(channels) + " = input()\n") {}
+  static std::string image(int channels, int places = 14) {
+    const std::string p = std::to_string(places);
+    return text("f32[1, ", channels, ", ", p, ", ", p, "]");
+  }
+  /// A convolution and, where asked for, the batch norm behind it in evaluation.
+  void convolution(const std::string& name, const std::string& from, int in, int out, int taps, int groups = 1,
+                   int places = 14, bool norm = true) {
+    const std::string to = image(out, places), c = norm ? name + "c" : name;
+    inputs_ += text("%p_", name, "w: f32[", out, ", ", in / groups, ", ", taps, ", ", taps, "] = input()\n");
+    lines_ += text("%", c, ": ", to, " = aten::convolution(%", from, ", %p_", name, "w, None, [1, 1], [", taps / 2,
+                   ", ", taps / 2, "], [1, 1], False, [0, 0], ", groups, ")\n");
+    if (!norm) return;
+    for (std::string part : {"p_g", "p_b", "b_m", "b_v"})
+      inputs_ += text("%", part, "_", name, ": f32[", out, "] = input()\n");
+    lines_ += text("%", name, ": ", to, " = aten::batch_norm(%", c, ", %p_g_", name, ", %p_b_", name, ", %b_m_", name,
+                   ", %b_v_", name, ", False, 0.1, 1e-05, True)\n");
+  }
+  void call(const std::string& name, const std::string& meta, const std::string& call) {
+    lines_ += "%" + name + ": " + meta + " = aten::" + call + "\n";
+  }
+  std::string returning(const std::string& name) const { return inputs_ + lines_ + "return %" + name + "\n"; }
+
+ private:
+  std::string inputs_, lines_;
+};
+size_t convolutions_in(const loop::Program& program) {
+  return static_cast<size_t>(std::count_if(program.steps.begin(), program.steps.end(), [](const loop::Step& step) {
+    return std::holds_alternative<loop::Convolution>(step);
+  }));
+}
+
+TEST(Steps, AResidualBlockIsItsConvolutions) {
+  Network n(32);
+  n.convolution("a", "x", 32, 32, 3);
+  n.call("r", Network::image(32), "relu(%a)");
+  n.convolution("b", "r", 32, 32, 3);
+  n.call("s", Network::image(32), "add.Tensor(%b, %x)");
+  n.call("y", Network::image(32), "relu(%s)");
+  const loop::Program p = prepare(functionalize(program_of(n.returning("y"))))->program;
+  EXPECT_EQ(p.steps.size(), 2u) << to_text(p);
+  EXPECT_EQ(convolutions_in(p), 2u);
+}
+
+TEST(Steps, AnInvertedBottleneckIsItsConvolutions) {
+  Network n(16);
+  n.convolution("a", "x", 16, 64, 1);
+  n.call("r", Network::image(64), "relu(%a)");
+  n.convolution("b", "r", 64, 64, 3, 64);
+  n.call("q", Network::image(64), "relu(%b)");
+  n.convolution("c", "q", 64, 16, 1);
+  n.call("y", Network::image(16), "add.Tensor(%c, %x)");
+  const loop::Program p = prepare(functionalize(program_of(n.returning("y"))))->program;
+  EXPECT_EQ(p.steps.size(), 3u) << to_text(p);
+  EXPECT_EQ(convolutions_in(p), 3u);
+}
+
+TEST(Steps, SqueezeAndExciteIsAMeanTwoProductsAndAFactor) {
+  Network n(64);
+  n.convolution("b", "x", 64, 64, 3, 64);
+  n.call("r", Network::image(64), "relu(%b)");
+  n.call("m", Network::image(64, 1), "mean.dim(%r, [2, 3], True)");
+  n.convolution("d", "m", 64, 16, 1, 1, 1, false);
+  n.call("e", Network::image(16, 1), "relu(%d)");
+  n.convolution("f", "e", 16, 64, 1, 1, 1, false);
+  n.call("h", Network::image(64, 1), "hardsigmoid(%f)");
+  n.call("g", Network::image(64), "mul.Tensor(%h, %r)");
+  n.convolution("y", "g", 64, 24, 1);
+  const loop::Program p = prepare(functionalize(program_of(n.returning("y"))))->program;
+  EXPECT_EQ(convolutions_in(p), 4u);
+  EXPECT_LE(p.steps.size(), 7u) << to_text(p);
+}
+
+// Mean and deviation, each in two stages; what is kept of them; elements; running statistics.
+TEST(Steps, BatchNormInTrainingReadsItsInputThreeTimes) {
+  const loop::Program p = prepare(functionalize(program_of(R"(%p_g: f32[16] = input()
+%p_b: f32[16] = input()
+%m: f32[16] = input()
+%v: f32[16] = input()
+%x: f32[64, 16, 28, 28] = input()
+%y: f32[64, 16, 28, 28], %a: f32[16], %i: f32[16], %n: f32[16], %w: f32[16] = aten::_native_batch_norm_legit_functional(%x, %p_g, %p_b, %m, %v, True, 0.1, 1e-05)
+return %y
+return %n
+return %w
+)")))
+                              ->program;
+  size_t readers = 0, wide = 0;
+  for (const loop::Step& step : p.steps) {
+    bool reads = false;
+    loop::for_each_read(p, step, [&](loop::BufferId b) { reads = reads || p.buffers[b].name == "x"; });
+    readers += reads;
+    const auto* stage = std::get_if<loop::Stage>(&step);
+    if (reads && stage && stage->accumulators.empty()) {
+      loop::Program elements = p;
+      elements.steps = {step};
+      elements.nodes.resize(1);
+      wide += to_text(elements).find("f64(x") != std::string::npos;
+    }
+  }
+  EXPECT_EQ(readers, 3u) << to_text(p);
+  EXPECT_EQ(wide, 0u) << "elements are computed in f64";
 }
 
 TEST(Steps, TheGradientOfAWeightIsStoredAsItsReaderReadsIt) {

@@ -93,7 +93,8 @@ void add_kernels(Measured& measured, artifact::CompiledSession& session, const s
 Measured measure_compiled(const BenchRequest& request) {
   Measured out;
   auto begin = Clock::now();
-  auto program = artifact::CompiledProgram::open(request.file, {.threads = request.threads});
+  auto program =
+      artifact::CompiledProgram::open(request.file, {.threads = request.threads, .huge_pages = request.huge_pages});
   std::vector<CallArg> inputs = compiled_arguments(*program, request.file, request.inputs);
   for (CallArg& input : inputs)
     if (auto* t = input.get<Tensor>(); t && *t) input = contiguous_copy(*t);

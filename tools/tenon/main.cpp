@@ -266,6 +266,8 @@ void add_bench(CLI::App& app, BenchRequest& request) {
   verb->add_option("--seconds", request.seconds, "How long to measure; 2 by default")
       ->check(CLI::Range(0.01, 3600.0))
       ->type_name("S");
+  verb->add_flag("--huge-pages", request.huge_pages,
+                 "Copy the weights of a compiled program into huge pages first; for programs that read many of them");
   verb->add_flag("--json", request.json, "Print one JSON object and nothing else");
   verb->footer("Example:\n  tenon bench digits.so --threads 1");
 }

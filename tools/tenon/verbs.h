@@ -80,6 +80,7 @@ struct BenchRequest {
   std::string inputs;  // empty: the stored samples
   int threads = 0;
   double seconds = 2;
+  bool huge_pages = false;  // of a compiled program
   bool json = false;
 };
 int bench_file(const BenchRequest& request);
