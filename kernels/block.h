@@ -81,6 +81,7 @@ struct Block {
   int64_t bias_step = 1;
   T alpha = 1, beta = 0;
   bool has_residual = false, relu = false;
+  bool far = false;      // the right side comes from beyond the caches of a core
   T* scratch = nullptr;  // block_scratch elements
 };
 /// Elements: sums of a block that cannot be stored as they come, and for a right side that is not packed, a few panels.
@@ -161,6 +162,7 @@ void run_block(const Block<T>& b) {
   t.beta = b.beta;
   t.has_residual = b.has_residual;
   t.relu = b.relu;
+  t.far = b.far;
   int64_t term = 0;
   for (int64_t chunk = 0; chunk < chunks.count(); ++chunk) {
     const int64_t terms = chunks.next(segments, t.segment_count);

@@ -31,6 +31,7 @@ int gemm(const tenon_args& args, int64_t lo, int64_t hi, bool packed) {
   b.terms.length = p.k;
   b.terms.step = p.a_column;
   b.packed = packed;
+  b.far = packed && p.k * p.n * static_cast<int64_t>(sizeof(T)) > (2 << 20);
   b.panel_step = p.k * panel_width;
   b.right_row = p.b_row;
   b.right_column = p.b_column;

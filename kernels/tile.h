@@ -25,6 +25,7 @@ struct Tile {
   const T* residual[tile_rows];
   const T* bias;  // null: none
   T alpha, beta;
+  bool far;          // the right side comes from beyond the caches of a core
   bool first, last;  // of the chunks of a sum: the first does not read `out`, the last one ends with the epilogue
   bool has_residual, relu;
 };
@@ -48,7 +49,9 @@ __attribute__((noinline)) void finish_columns(const Tile<T>& t, const Vector<T>*
     }
 }
 
-template <class T, int rows, int vectors>
+constexpr int64_t fetched_ahead = 2048;  // bytes of each panel
+
+template <class T, int rows, int vectors, bool fetches = false>
 __attribute__((noinline)) void tile(const Tile<T>& t) {
   constexpr int per_panel = panel_width / lanes<T>;
   Vector<T> sum[rows][vectors];
@@ -69,10 +72,17 @@ __attribute__((noinline)) void tile(const Tile<T>& t) {
   auto term = [&]() __attribute__((always_inline)) {
     const char* far = right + 4 * panel_step;
     asm("" : "+r"(far));
-    auto right_vector = [&](int j) __attribute__((always_inline)) {
+    auto behind = [&](const char* near, const char* beyond, int j) __attribute__((always_inline)) {
       const int p = j / per_panel;
-      return (p < 4 ? right : far) + (p % 4 == 3 ? three_panels : p % 4 * panel_step) + j % per_panel * vector_bytes;
+      return (p < 4 ? near : beyond) + (p % 4 == 3 ? three_panels : p % 4 * panel_step) + j % per_panel * vector_bytes;
     };
+    auto right_vector = [&](int j) __attribute__((always_inline)) { return behind(right, far, j); };
+    if constexpr (fetches) {
+      const char *near_ahead = right + fetched_ahead, *far_ahead = far + fetched_ahead;
+      asm("" : "+r"(near_ahead), "+r"(far_ahead));
+#pragma GCC unroll 8
+      for (int j = 0; j < vectors; ++j) __builtin_prefetch(behind(near_ahead, far_ahead, j), 0, 2);
+    }
     if constexpr (rows == 1) {
       const Vector<T> a = broadcast_from(reinterpret_cast<const T*>(row[0] + offset));
 #pragma GCC unroll 8
@@ -94,6 +104,7 @@ __attribute__((noinline)) void tile(const Tile<T>& t) {
     offset += step;
     right += right_step;
     asm("" : "+r"(offset));  // one running offset for all rows, not a pointer each
+    if constexpr (fetches) asm("" : "+r"(right));
   };
   for (int64_t s = 0; s < t.segment_count; ++s) {
     offset = t.segments[s].offset;
@@ -148,7 +159,10 @@ template <class T, int vectors>
 void run_tile_of(int rows, const Tile<T>& t) {
   constexpr int most = TileShapes<T>::rows(vectors);
   switch (rows) {
-    case 1: return tile<T, 1, vectors>(t);
+    case 1:
+      if constexpr (vectors >= 4)
+        if (t.far) return tile<T, 1, vectors, true>(t);
+      return tile<T, 1, vectors>(t);
     case 2:
       if constexpr (most >= 2) return tile<T, 2, vectors>(t);
       break;

@@ -84,7 +84,14 @@ struct instance {
   const int64_t* params;
   int64_t extent, grain, first; /* first: number of its first chunk */
 };
-/* A step in progress; every participant takes chunks. */
+enum { most_parts = 16 };
+/* Chunks from `next` on, up to `end`. */
+struct part {
+  _Alignas(64) atomic_llong next;
+  int64_t end;
+};
+/* A step in progress. Every participant takes the chunks of its own part, which are those of its part in the steps
+   before and behind, so that what it wrote is in its cache; then what others have left. */
 struct work {
   const struct instance* instances;
   uint32_t count;
@@ -94,34 +101,50 @@ struct work {
   const struct tenon_host_call* call;
   unsigned char* scratch;
   size_t scratch_stride;
-  _Alignas(64) atomic_llong next;
-  atomic_int status;
+  int part_count;
+  struct part parts[most_parts];
+  _Alignas(64) atomic_int status;
 };
+
+static int run_chunk(const struct work* work, const struct instance* n, int64_t chunk, void* scratch) {
+  int64_t lo = (chunk - n->first) * n->grain, hi = n->extent - lo < n->grain ? n->extent : lo + n->grain;
+  if (work->kernel) {
+    struct tenon_args args = {n->buffers, n->params, scratch};
+    return work->kernel(&args, lo, hi);
+  }
+  struct tenon_host_call call = *work->call;
+  call.scratch = scratch;
+  return work->host(&call, lo, hi);
+}
 
 static void take_chunks(void* context, int participant) {
   struct work* work = context;
   void* scratch = work->scratch ? work->scratch + (size_t)participant * work->scratch_stride : NULL;
   uint32_t at = 0;
-  for (;;) {
-    int64_t chunk = atomic_fetch_add_explicit(&work->next, 1, memory_order_relaxed);
-    if (chunk >= work->chunks || atomic_load_explicit(&work->status, memory_order_relaxed)) return;
-    while (at + 1 < work->count && work->instances[at + 1].first <= chunk) ++at;
-    const struct instance* n = &work->instances[at];
-    int64_t lo = (chunk - n->first) * n->grain, hi = n->extent - lo < n->grain ? n->extent : lo + n->grain;
-    int status;
-    if (work->kernel) {
-      struct tenon_args args = {n->buffers, n->params, scratch};
-      status = work->kernel(&args, lo, hi);
-    } else {
-      struct tenon_host_call call = *work->call;
-      call.scratch = scratch;
-      status = work->host(&call, lo, hi);
+  for (int i = 0; i < work->part_count; ++i) {
+    struct part* part = &work->parts[(participant + i) % work->part_count];
+    for (;;) {
+      if (atomic_load_explicit(&work->status, memory_order_relaxed)) return;
+      int64_t chunk = atomic_fetch_add_explicit(&part->next, 1, memory_order_relaxed);
+      if (chunk >= part->end) break;
+      if (work->instances[at].first > chunk) at = 0;
+      while (at + 1 < work->count && work->instances[at + 1].first <= chunk) ++at;
+      int status = run_chunk(work, &work->instances[at], chunk, scratch);
+      if (status) atomic_fetch_or_explicit(&work->status, status, memory_order_relaxed);
     }
-    if (status) atomic_fetch_or_explicit(&work->status, status, memory_order_relaxed);
   }
 }
 
 static int run_work(tenon_session* session, struct work* work) {
+  int64_t parts = session->program->executor.participants;
+  if (parts > most_parts) parts = most_parts;
+  if (parts > work->chunks) parts = work->chunks;
+  work->part_count = (int)parts;
+  for (int64_t i = 0; i < parts; ++i) { /* without a product that could be too large */
+    int64_t each = work->chunks / parts, more = work->chunks % parts;
+    atomic_init(&work->parts[i].next, i * each + (i < more ? i : more));
+    work->parts[i].end = (i + 1) * each + (i + 1 < more ? i + 1 : more);
+  }
   if (work->chunks <= 1) {
     take_chunks(work, 0);
   } else {

@@ -5,9 +5,11 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cpu.h"
@@ -28,6 +30,7 @@ struct worker {
   _Atomic int participant;
   pthread_t thread;
   struct tenon_pool* pool;
+  int64_t moved; /* when it last left its caller's processor, in nanoseconds */
 };
 
 struct tenon_pool {
@@ -35,6 +38,7 @@ struct tenon_pool {
   struct worker* workers; /* threads - 1 */
   _Atomic int started;    /* workers that run */
   _Atomic bool stopping;
+  _Atomic int caller; /* the processor that the last caller was seen on */
   pthread_mutex_t starting;
   struct tenon_pool* next; /* of all, for fork() */
 };
@@ -61,7 +65,30 @@ static void wake(struct worker* worker) {
   if (atomic_load(&worker->parked) && atomic_exchange(&worker->parked, 0)) futex_wake(&worker->parked);
 }
 
+/* On a busy machine a scheduler may leave a new thread beside the one that made it for seconds: they then take turns
+   on one processor, and waiting workers only cost. So a worker that finds itself on its caller's processor goes to
+   another one, where it has one; where it may run does not change. */
+static TN_COLD void leave_processor(struct worker* worker, int processor) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  int64_t time = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+  if (time - worker->moved < 10000000) return;
+  worker->moved = time;
+  cpu_set_t allowed, others;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  others = allowed;
+  CPU_CLR((size_t)processor, &others);
+  if (CPU_COUNT(&others) == 0) return;
+  if (sched_setaffinity(0, sizeof others, &others) == 0) sched_setaffinity(0, sizeof allowed, &allowed);
+}
+static void leave_caller(struct worker* worker) {
+  int processor = sched_getcpu();
+  if (processor >= 0 && processor == atomic_load_explicit(&worker->pool->caller, memory_order_relaxed))
+    leave_processor(worker, processor);
+}
+
 static void run_job(struct worker* worker, struct job* job) {
+  leave_caller(worker);
   int participant = atomic_load_explicit(&worker->participant, memory_order_relaxed);
   job->body(job->context, participant);
   uint32_t before = atomic_fetch_sub_explicit(&job->pending, 1, memory_order_acq_rel);
@@ -78,6 +105,7 @@ static void* work(void* argument) {
     for (int i = 0; i < spin_worker; ++i) {
       job = atomic_load_explicit(&worker->mailbox, memory_order_relaxed);
       if (job && job != &working) break; /* a caller that is about to hand over its job has marked the mailbox */
+      if (i % 256 == 255) leave_caller(worker);
       pause_processor();
     }
     if (job == &working) continue;
@@ -138,6 +166,7 @@ static struct tenon_pool* make_pool(int threads) {
   pthread_once(&fork_once, watch_fork);
   struct tenon_pool* pool = calloc(1, sizeof *pool);
   if (!pool) return NULL;
+  atomic_init(&pool->caller, -1);
   pool->threads = threads < 1 ? tn_usable_processors() : threads;
   if (pool->threads > most_threads) pool->threads = most_threads;
   size_t workers = (size_t)pool->threads - 1;
@@ -262,6 +291,7 @@ void tn_parallel(const struct tn_executor* executor, int most, tn_body body, voi
     start(pool);
     started = atomic_load_explicit(&pool->started, memory_order_acquire);
   }
+  atomic_store_explicit(&pool->caller, sched_getcpu(), memory_order_relaxed);
   struct job job = {.body = body, .context = context};
   struct worker* given[most_helpers];
   int count = 0;
