@@ -226,7 +226,6 @@ class Writer {
       for (SymInt& s : made.sizes) s = sym::evaluate(s, symbols);
       given->leaves.emplace_back(ones_tensor(made.dtype, made.sizes));
       add_keyword(given->tree, name);
-      given->file = {};
       return given;
     };
   }

@@ -255,7 +255,34 @@ const std::unordered_map<std::string_view, Rule>& rules() {
   return all;
 }
 
+Results shrunk_hard(Build& b) {
+  Tensor x = b["self"], inside = aten("le.Scalar", aten("abs", x), b.arg("lambd"));
+  return aten("where.ScalarSelf", inside, 0, x);
+}
+
+Results shrunk_softly(Build& b) {
+  Tensor x = b["self"], outside = aten("gt.Scalar", aten("abs", x), b.arg("lambd"));
+  Tensor moved = aten("sub.Tensor", x, aten("mul.Tensor", aten("sign", x), b.arg("lambd")));
+  return aten("where.self", outside, moved, aten("mul.Tensor", x, 0));
+}
+
+Results batch_normalized_in_training(Build& b) {
+  if (!b.flag("training") || !b.given("running_mean")) return {};
+  return aten("_native_batch_norm_legit", b["input"], b.arg("weight"), b.arg("bias"), b["running_mean"],
+              b["running_var"], true, b.arg("momentum"), b.arg("eps"));
+}
+
 }  // namespace
+
+Rule dispatched_rule(std::string_view op) {
+  if (op == "aten::hardshrink") return shrunk_hard;
+  if (op == "aten::softshrink") return shrunk_softly;
+  if (op == "aten::multi_margin_loss") return loss_rule(op);
+  if (op == "aten::native_batch_norm") return batch_normalized_in_training;
+  // Of constants, which are inputs now.
+  if (op == "aten::lift_fresh_copy" || op == "aten::detach_") return composite_rule(op);
+  return nullptr;
+}
 
 Rule composite_rule(std::string_view op) {
   if (auto at = rules().find(op); at != rules().end()) return at->second;

@@ -4,6 +4,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "tenon/dialect/parts.h"
 #include "tenon/dialect/rules.h"
 #include "tenon/rules/infer.h"
 
@@ -108,12 +109,6 @@ Results softmaxed(Build& b, std::string_view op) {
 
 Results as(Build& b, std::string_view op) { return call_op(aten_op(op), CallArgs(b.args.begin(), b.args.end())); }
 
-Results reduced(const Tensor& loss, int64_t how) {
-  if (how == 1) return aten("mean", loss);
-  if (how == 2) return aten("sum", loss);
-  return one(loss);
-}
-
 Results finite(const Tensor& x) {
   if (!is_floating(x.dtype())) return {};
   Tensor bounded = aten("ne.Scalar", aten("abs", x), std::numeric_limits<double>::infinity());
@@ -140,6 +135,33 @@ Results averaged_along_a_line(Build& b) {
   Tensor made = aten("avg_pool2d", wide, two("kernel_size", 1), two("stride", 1), two("padding", 0), b.arg("ceil_mode"),
                      b.arg("count_include_pad"));
   return aten("squeeze.dim", made, -2);
+}
+
+// Every channel of every sample is a channel of one sample.
+Results normed_by_instance(Build& b) {
+  Tensor x = b["input"];
+  SymInt batch = x.size(0), channels = x.size(1);
+  auto repeated = [&](const char* name) {
+    return b.given(name) ? CallArg(Tensor(aten("repeat", b[name], Sizes{batch}))) : CallArg();
+  };
+  CallArg weight = repeated("weight"), bias = repeated("bias");
+  CallArg mean = repeated("running_mean"), variance = repeated("running_var");
+  Sizes sizes = x.sizes();
+  sizes[0] = 1;
+  sizes[1] = batch * channels;
+  Tensor flat = aten("view", aten("contiguous", x), sizes);
+  Tensor out = aten("batch_norm", flat, weight, bias, mean, variance, b.arg("use_input_stats"), b.arg("momentum"),
+                    b.arg("eps"), b.arg("cudnn_enabled"));
+  auto update = [&](const char* name, const CallArg& statistics) {
+    auto* made = statistics.get<Tensor>();
+    if (!made || !b.flag("use_input_stats")) return;
+    Tensor kept = aten("alias", b[name]);
+    Tensor each = aten("view", *made, Sizes{batch, channels});
+    aten("copy_", kept, aten("mean.dim", each, Sizes{0}));
+  };
+  update("running_mean", mean);
+  update("running_var", variance);
+  return aten("view", out, x.sizes());
 }
 
 const std::unordered_map<std::string_view, Rule>& rules() {
@@ -269,6 +291,15 @@ const std::unordered_map<std::string_view, Rule>& rules() {
          if (x.dtype() != dtype) x = aten("_to_copy", x, kw("dtype", dtype));
          return aten("where.self", b["condition"], x, other);
        }},
+      {"aten::where.ScalarSelf",
+       [](Build& b) {
+         Tensor y = b["other"];
+         DType dtype = infer_any(b.op, b.args).values.at(0).as<TensorMeta>().dtype;
+         Tensor self = aten("scalar_tensor", b.arg("self"), kw("dtype", dtype), layout(), device(y));
+         if (y.dtype() != dtype) y = aten("_to_copy", y, kw("dtype", dtype));
+         return aten("where.self", b["condition"], self, y);
+       }},
+      {"aten::instance_norm", normed_by_instance},
       {"aten::broadcast_tensors",
        [](Build& b) {
          Sizes sizes;
@@ -369,6 +400,7 @@ Rule alias_rule(std::string_view op) {
 
 Rule functional_composite_rule(std::string_view op) {
   if (auto at = rules().find(op); at != rules().end()) return at->second;
+  if (Rule family = family_rule(op)) return family;
   return alias_rule(op);
 }
 

@@ -5,16 +5,13 @@
 #include <limits>
 #include <unordered_map>
 
+#include "tenon/dialect/parts.h"
 #include "tenon/dialect/rules.h"
 
 namespace tenon::dialect {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-
-Given layout() { return kw("layout", Layout::strided); }
-Given device(const Tensor& x) { return kw("device", x.meta().device); }
-Given unpinned() { return kw("pin_memory", false); }
 
 Results permuted(const Tensor& x, size_t a, size_t b) {
   if (x.rank() <= 1 || a == b) return aten("alias", x);
@@ -31,15 +28,6 @@ Tensor number_like(const CallArg& number, const Tensor& x) {
     if (auto* flag = number.get<bool>()) value = *flag ? 1.0 : 0.0;
   }
   return aten("scalar_tensor", value, kw("dtype", x.dtype()), layout(), device(x));
-}
-
-// A number as it is written, of a tensor's dtype.
-Tensor scalar_of(const CallArg& number, const Tensor& x) {
-  return aten("scalar_tensor", number, kw("dtype", x.dtype()), layout(), device(x));
-}
-
-Tensor range_of(SymInt count, const Tensor& x) {
-  return aten("arange.start_step", 0, count, layout(), device(x), unpinned());
 }
 
 // Half precision is computed in float and rounded once.
@@ -75,15 +63,22 @@ Results selected_in(Build& b) {
   return aten("where.self", here, wide, x);
 }
 
+// 0 and 1 of booleans are False and True.
+CallArg as_shown(const CallArg& value, DType dtype) {
+  auto* number = value.get<SymInt>();
+  return dtype == DType::boolean && number && number->is_int() ? CallArg(number->as_int() != 0) : value;
+}
+
 Results made_full(Build& b, const Sizes& sizes, const CallArg& value, std::optional<DType> dtype, const CallArg& on) {
   DType of = b.dtype("dtype").value_or(dtype.value_or(DType::f32));
+  CallArg number = as_shown(value, of);
   CallArg place = b.given("device") ? b.arg("device") : on;
   if (place.is_none()) place = Device{};
-  return aten("full", sizes, value, kw("dtype", of), layout(), kw("device", place), unpinned());
+  return aten("full", sizes, number, kw("dtype", of), layout(), kw("device", place), unpinned());
 }
 
 Results like_full(Build& b, const CallArg& value) {
-  std::vector<Given> given = {Given(b["self"]), Given(value)};
+  std::vector<Given> given = {Given(b["self"]), Given(as_shown(value, b.dtype("dtype").value_or(b["self"].dtype())))};
   if (b.given("dtype")) given.push_back(kw("dtype", b.arg("dtype")));
   given.push_back(unpinned());
   given.push_back(
@@ -102,17 +97,14 @@ Results counted(Build& b, const CallArg& start, const CallArg& step) {
   return call_bound(aten_op("arange.start_step"), given);
 }
 
-Results reduced(const Tensor& loss, int64_t how) {
-  if (how == 1) return aten("mean", loss);
-  if (how == 2) return aten("sum", loss);
-  return one(loss);
-}
-
-Tensor log_of_sigmoid(const Tensor& x) {
+struct LogOfSigmoid {
+  Tensor value, exponential;
+};
+LogOfSigmoid log_of_sigmoid(const Tensor& x) {
   Tensor zero = aten("full", Sizes{}, 0, kw("dtype", x.dtype()), layout(), device(x), unpinned());
   Tensor least = aten("minimum", zero, x);
   Tensor z = aten("exp", aten("neg", aten("abs", x)));
-  return aten("sub.Tensor", least, aten("log1p", z));
+  return {aten("sub.Tensor", least, aten("log1p", z)), z};
 }
 
 Results negative_log_likelihood(Build& b) {
@@ -387,16 +379,15 @@ const std::unordered_map<std::string_view, Rule>& rules() {
        }},
       {"aten::log_sigmoid_forward",
        [](Build& b) -> Results {
-         Tensor x = b["self"], out = log_of_sigmoid(x);
-         Tensor buffer = aten("full", Sizes{0}, 0, kw("dtype", x.dtype()), layout(), device(x), unpinned());
-         return {{CallArg(out), CallArg(buffer)}};
+         LogOfSigmoid made = log_of_sigmoid(b["self"]);
+         return {{CallArg(made.value), CallArg(made.exponential)}};
        }},
       {"aten::binary_cross_entropy_with_logits",
        [](Build& b) -> Results {
          Tensor x = b["self"], target = b["target"];
          if (b.given("pos_weight")) return {};
          Tensor left = aten("mul.Tensor", aten("sub.Tensor", 1, target), x);
-         Tensor loss = aten("sub.Tensor", left, log_of_sigmoid(x));
+         Tensor loss = aten("sub.Tensor", left, log_of_sigmoid(x).value);
          if (b.given("weight")) loss = aten("mul.Tensor", loss, b["weight"]);
          return reduced(loss, b.constant("reduction"));
        }},
@@ -615,9 +606,16 @@ const std::unordered_map<std::string_view, Rule>& rules() {
 
 }  // namespace
 
+Rule family_rule(std::string_view op) {
+  for (Rule (*family)(std::string_view) : {indexing_rule, resampling_rule, product_rule, loss_rule, creation_rule,
+                                           calculus_rule, layout_rule, fourier_rule})
+    if (Rule found = family(op)) return found;
+  return nullptr;
+}
+
 Rule core_rule(std::string_view op) {
   auto at = rules().find(op);
-  return at == rules().end() ? nullptr : at->second;
+  return at == rules().end() ? family_rule(op) : at->second;
 }
 
 }  // namespace tenon::dialect

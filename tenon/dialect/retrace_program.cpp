@@ -7,6 +7,7 @@
 #include "tenon/ops/structural.h"
 #include "tenon/rules/registry.h"
 #include "tenon/rules/symbolic_shapes.h"
+#include "tenon/sym/evaluate.h"
 
 namespace tenon::dialect {
 namespace {
@@ -69,6 +70,7 @@ class Retracer {
     inputs();
     nodes(from_, values_, true);
     outputs();
+    rename_sizes();
     remove_unread(graph());
     nodes_.insert_sizes();
     return std::move(out_);
@@ -133,7 +135,7 @@ class Retracer {
       nodes_.tracer.metadata = node.origin.metadata;
       nodes_.tracer.phase = node.phase;
       if (node.op->traits.control == Control::grad_region) region(node, from, values);
-      else if (node.op->kind == OpKind::structural && !node.op->traits.asserts) structural(node, from, values);
+      else if (stays(*node.op)) structural(node, from, values);
       else call(node, from, values);
       nodes_.tracer.metadata = {};
       if (outermost)
@@ -141,6 +143,11 @@ class Retracer {
           if (auto* t = values[v.id].get<Tensor>(); t && *t) out_.map[v.id] = nodes_.tracer.value(functional_.peek(*t));
         });
     }
+  }
+
+  // Control flow, and operators of which nothing is known but their names, unless they are known to be others.
+  bool stays(const Op& op) const {
+    return op.kind == OpKind::structural && !op.traits.asserts && !(op.traits.unknown && policy_.composite(op));
   }
 
   void call(const Node& node, const GraphBody& from, std::vector<CallArg>& values) {
@@ -152,7 +159,49 @@ class Retracer {
     GradMode grad(node.grad_enabled);
     CallResults results = functional_.call(*node.op, std::move(args));
     nodes_.known_metas = nullptr;
+    for (size_t i = 0; i < results.size() && i < metas.size(); ++i) same_sizes(results[i], metas[i]);
     set_results(node, results, values);
+  }
+
+  // A size that only a run can tell has one name, also where what a call became gave it another.
+  void same_sizes(const CallArg& made, const BasicArg<TensorMeta>& known) {
+    auto same = [&](SymInt fresh, SymInt old) {
+      if (fresh.is_symbol() && old.is_symbol() && fresh != old) same_.push_back({fresh, old});
+    };
+    auto* t = made.get<Tensor>();
+    auto* meta = known.get<TensorMeta>();
+    if (t && *t && meta && t->rank() == meta->rank()) {
+      for (size_t d = 0; d < meta->rank(); ++d) same(t->sizes()[d], meta->sizes[d]);
+      return;
+    }
+    auto* number = made.get<SymInt>();
+    auto* old = known.get<SymInt>();
+    if (number && old) same(*number, *old);
+    auto* list = made.get<std::vector<Tensor>>();
+    auto* metas = known.get<std::vector<TensorMeta>>();
+    if (list && metas && list->size() == metas->size())
+      for (size_t i = 0; i < list->size(); ++i) same_sizes(CallArg((*list)[i]), BasicArg<TensorMeta>((*metas)[i]));
+  }
+
+  void rename_sizes() {
+    if (same_.empty()) return;
+    auto renamed = [&](SymInt& e) {
+      if (!e.is_int()) e = sym::substitute(e, same_);
+    };
+    auto all = [&](Sizes& sizes) {
+      for (SymInt& e : sizes) renamed(e);
+    };
+    for (ValueInfo& info : graph().values) {
+      all(info.meta.sizes);
+      all(info.meta.strides);
+      renamed(info.meta.offset);
+      if (is_number(info)) renamed(info.expr);
+    }
+    for (Node& node : graph().nodes)
+      for (Arg& arg : node.args) {
+        if (auto* e = arg.get<SymInt>()) renamed(*e);
+        else if (auto* sizes = arg.get<Sizes>()) all(*sizes);
+      }
   }
 
   static void set_results(const Node& node, const CallResults& results, std::vector<CallArg>& values) {
@@ -275,6 +324,7 @@ class Retracer {
   std::vector<CallArg> values_;                // of the old graph: handles and numbers
   std::unordered_map<ValueId, Value> others_;  // tokens and objects
   std::vector<CallArg> handles_;               // of the inputs that are values
+  std::vector<sym::Replacement> same_;         // sizes of the new graph that the old one names
 };
 
 // Arguments that are expressions become values that nodes compute.

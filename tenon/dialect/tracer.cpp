@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tenon/dialect/operators.h"
+#include "tenon/dialect/rules.h"
 #include "tenon/rules/registry.h"
 #include "tenon/rules/symbolic_shapes.h"
 
@@ -58,8 +59,7 @@ bool Policy::keeps(const Op& op) const { return keep_.contains(op.name()); }
 std::function<Results(Build&)> Policy::composite(const Op& op) const {
   if (auto own = options_.table.find(op.name()); own != options_.table.end()) return own->second;
   Facts facts = facts_of(op.name());
-  // Of constants, which are inputs now.
-  if (op.name() == "aten::lift_fresh_copy" || op.name() == "aten::detach_") return composite_rule(op.name());
+  if (Rule rule = dispatched_rule(op.name())) return rule;
   if (!facts.composite) return {};
   if (facts.preservable && (options_.to == Dialect::aten || facts.kept)) return {};
   DecomposeRule own = op.def && !op.functional ? op.def->decompose : nullptr;
@@ -99,6 +99,7 @@ CallResults NodeTracer::node(const Op& op, CallArgs args) {
   GraphBody& graph = tracer.graph();
   Metas metas;
   if (known_metas && known_for == &op) metas.values = *known_metas;
+  else if (auto transformed = fourier_metas(op, args)) metas = *transformed;
   else metas = infer_any(op, args);
   known_for = nullptr;
   Node node;
@@ -160,7 +161,8 @@ std::optional<Value> NodeTracer::value_of(SymInt e) {
 
 Arg NodeTracer::spelled(const Arg& arg) {
   auto each = [&](SymInt e) -> Arg {
-    if (e.is_int() || e.is(sym::Kind::real) || e.is(sym::Kind::boolean)) return e;
+    if (e.is(sym::Kind::real)) return e.real_value();
+    if (e.is_int() || e.is(sym::Kind::boolean)) return e;
     auto v = value_of(e);
     return v ? Arg(*v) : Arg(e);
   };

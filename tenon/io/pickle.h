@@ -149,7 +149,13 @@ class PickleWriter {
   void end_list();
   void begin_dict();          // then key, value, key, value
   void begin_ordered_dict();  // a collections.OrderedDict, ended by end_dict()
+  void begin_default_dict(std::string_view module, std::string_view name);  // a defaultdict that makes such; "": none
   void end_dict();
+  void begin_deque(std::optional<int64_t> limit);                     // ended by end_list()
+  void begin_object(std::string_view module, std::string_view name);  // then what the class is made from
+  void end_object();
+  void begin_object_with_fields(std::string_view module, std::string_view name);  // then field, value, field, value
+  void end_object_with_fields();
   void tensor(const PickledTensor& tensor);
 
   std::string take();

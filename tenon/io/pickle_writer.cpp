@@ -9,6 +9,13 @@ namespace {
 void put(std::string& out, uint64_t number, int bytes) {
   for (int i = 0; i < bytes; ++i) out += static_cast<char>(number >> (8 * i));
 }
+
+// A class by its names, each of which ends with the line.
+std::string class_line(std::string_view module, std::string_view name) {
+  auto plain = [](std::string_view word) { return !word.empty() && word.find_first_of("\n\r") == word.npos; };
+  require(plain(module) && plain(name), "cannot pickle an object of the class ", quoted(text(module, ".", name)));
+  return text('c', module, '\n', name, '\n');
+}
 }  // namespace
 
 PickleWriter::PickleWriter() : out_("\x80\x02") {}
@@ -86,7 +93,35 @@ void PickleWriter::begin_ordered_dict() {
   begin('u');
   out_ += "ccollections\nOrderedDict\n)R(";
 }
+void PickleWriter::begin_default_dict(std::string_view module, std::string_view name) {
+  begin('u');
+  out_ += "ccollections\ndefaultdict\n";
+  out_ += name.empty() ? "N" : class_line(module, name);
+  out_ += "\x85R(";
+}
 void PickleWriter::end_dict() { end('u', 'u'); }
+
+void PickleWriter::begin_deque(std::optional<int64_t> limit) {
+  begin('e');
+  out_ += "ccollections\ndeque\n)";
+  if (limit) {
+    open_.push_back({'n', 0});
+    integer(*limit);
+    open_.pop_back();
+    out_ += '\x86';
+  }
+  out_ += "R(";
+}
+void PickleWriter::begin_object(std::string_view module, std::string_view name) {
+  begin('o');
+  out_ += class_line(module, name) + '(';
+}
+void PickleWriter::end_object() { end('o', 't'), out_ += '\x81'; }
+void PickleWriter::begin_object_with_fields(std::string_view module, std::string_view name) {
+  begin('b');
+  out_ += class_line(module, name) + ")\x81}(";
+}
+void PickleWriter::end_object_with_fields() { end('b', 'u'), out_ += 'b'; }
 
 void PickleWriter::global(std::string_view module, std::string_view name) {
   value();

@@ -46,10 +46,9 @@ Results combined_elements(Build& b) {
   bool again = b.flag("with_replacement");
   b.require(x.rank() == 1, "expected 1 dimension, got ", x.meta());
   b.require(r >= 0 && r <= 64, "r: expected 0 to 64, the most dimensions there are, got ", r);
-  b.require(x.size(0).is_int(), "the number of elements must be known, it is ", x.size(0));
   if (r == 0) return full(Sizes{0}, 0, kw("dtype", x.dtype()));
-  int64_t n = x.size(0).as_int(), top = again ? n + r - 1 : n, total = 1;
-  for (int64_t i = 0; i < r; ++i) total = top - i <= 0 ? 0 : sym::checked_mul(total, top - i) / (i + 1);
+  SymInt n = x.size(0), top = again ? n + SymInt(r - 1) : n, total = 1;
+  for (int64_t i = 0; i < r; ++i) total = sym::floor_div(total * (top - SymInt(i)), SymInt(i + 1));  // 0 from top on
   Tensor places = arange(0, n, 1);
   std::vector<Tensor> grids = meshgrid(std::vector<Tensor>(static_cast<size_t>(r), places)).list();
   Tensor ascending = ge(grids[0], 0);

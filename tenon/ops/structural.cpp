@@ -7,7 +7,8 @@
 namespace tenon {
 
 Handle grad_region, assert_async, called_region, hinted_region, strict_region, associative_scan, map_rows, scan_rows,
-    repeat_stacked, effectful_call, functionalized, functionalized_v2;
+    repeat_stacked, effectful_call, functionalized, functionalized_v2, typed_call, batch_entry, batch_exit, batch_begin,
+    batch_end, batch_setup;
 
 namespace {
 
@@ -90,6 +91,14 @@ void register_structural(Registry& ops) {
   handled(effectful_call, Control::none, "higher_order::with_effects(Any token, Any op, Any args) -> Any");
   handled(functionalized, Control::none, "higher_order::auto_functionalized(Any op, Any args) -> Any");
   handled(functionalized_v2, Control::none, "higher_order::auto_functionalized_v2(Any op, Any args) -> Any");
+  handled(typed_call, Control::none, "higher_order::out_dtype(Any op, ScalarType dtype, Any args) -> Any");
+  // What vmap leaves in a graph: nodes between entry and exit are of one sample.
+  handled(batch_entry, Control::none, "functorch::_add_batch_dim(Any tensor, int dim, int level) -> Any");
+  handled(batch_exit, Control::none,
+          "functorch::_remove_batch_dim(Any tensor, int level, SymInt size, int dim) -> Any");
+  handled(batch_begin, Control::none, "functorch::_vmap_increment_nesting(SymInt size, str randomness) -> Any");
+  handled(batch_end, Control::none, "functorch::_vmap_decrement_nesting() -> Any");
+  handled(batch_setup, Control::none, "functorch::lazy_load_decompositions() -> Any");
 
   // Assertions are checked when the program runs.
   auto assertion = [&](AssertRule demands, const char* schema) {

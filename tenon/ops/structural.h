@@ -15,6 +15,10 @@ extern Handle repeat_stacked;     // runs a graph while a condition holds, stack
 extern Handle effectful_call;     // calls an operator in its turn: token, operator, arguments; gives the next token too
 extern Handle functionalized;     // calls an operator on copies of what it writes: operator, arguments by name
 extern Handle functionalized_v2;  // likewise, the copies being of whole tensors, arguments views of them
-extern Handle assert_async;       // fails with a message where its one element is 0
+extern Handle typed_call;   // calls an operator on arguments of the dtype of its result: operator, dtype, arguments
+extern Handle batch_entry;  // what one sample of a batch is: tensor, dimension, level
+extern Handle batch_exit;   // the samples as a batch again: tensor, level, size, dimension
+extern Handle batch_begin, batch_end, batch_setup;  // mark where such a batch is, and say nothing more
+extern Handle assert_async;                         // fails with a message where its one element is 0
 
 }  // namespace tenon

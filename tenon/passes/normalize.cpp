@@ -4,10 +4,12 @@
 #include <set>
 
 #include "tenon/ops/joining.h"
+#include "tenon/ops/shape.h"
 #include "tenon/ops/splitting.h"
 #include "tenon/ops/structural.h"
 #include "tenon/ops/views.h"
 #include "tenon/passes/autocast.h"
+#include "tenon/passes/batches.h"
 #include "tenon/passes/wrapped_calls.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/trace/trace.h"
@@ -77,7 +79,10 @@ class Normalizer {
   }
 
   void nodes(const GraphBody& from, Map& map, bool grad, bool autocast) {
+    BatchReader batches;
     for (const Node& node : from.nodes) {
+      if (batches.ends_before(node)) mapped(batches.take(), from, map, grad, autocast);
+      if (batches.takes(node)) continue;
       switch (node.op->traits.control) {
         case Control::none:
           if (!other_region(node, from, map, grad, autocast)) break;
@@ -105,6 +110,68 @@ class Normalizer {
       results(copy, from, map);
       if (autocast) convert_for_autocast(replay_.graph.body(), copy);
       add_node(replay_.graph.body(), std::move(copy));
+    }
+    if (batches.reading()) mapped(batches.take(), from, map, grad, autocast);
+  }
+
+  static Sizes stacked(SymInt count, const Sizes& each) {
+    Sizes out = {count};
+    for (SymInt size : each) out.push_back(size);
+    return out;
+  }
+
+  // The nodes of one sample, run for each of a batch.
+  void mapped(const Batch& batch, const GraphBody& from, Map& map, bool grad, bool autocast) {
+    if (batch.exits.empty()) return;  // nothing of it is used
+    std::vector<Value> captured;
+    GraphBody sample = batch.sample(from, captured);
+    auto body = Normalizer(sample).body(sample, grad, autocast);
+    GraphBody& graph = replay_.graph.body();
+    Tracer tracer(graph);
+    GradMode mode(grad && batch.entries[0]->grad_enabled);
+    DispatchScope scope(&tracer);
+    ShapesScope shapes(&graph.shapes);
+    tracer.metadata = batch.entries[0]->origin.metadata;
+    auto number = [&](const Arg& arg) {
+      Arg made = translated(arg, from, map);
+      auto* e = made.get<SymInt>();
+      require(e != nullptr, "a batch: expected a number, got ", to_text(from, arg));
+      return *e;
+    };
+    auto tensor = [&](const Arg& arg) {
+      auto* v = arg.get<Value>();
+      require(v && *v, "a batch: expected a tensor, got ", to_text(from, arg));
+      return tracer.tensor(map[v->id]);
+    };
+    std::vector<Tensor> rows, with;
+    for (const Node* entry : batch.entries) {
+      SymInt dim = number(entry->args.at(1));
+      Tensor x = tensor(entry->args.at(0));
+      rows.push_back(dim == SymInt(0) ? x : Tensor(movedim(x, Sizes{dim}, Sizes{0})));
+    }
+    for (Value v : captured) with.push_back(tracer.tensor(map[v.id]));
+    SymInt count = rows[0].size(0);
+    std::vector<BasicArg<TensorMeta>> metas;
+    for (const Arg& output : body->outputs) {
+      const TensorMeta& each = body->info(output.as<Value>()).meta;
+      metas.emplace_back(make_meta(each.dtype, stacked(count, each.sizes), each.device));
+    }
+    CallResults made;
+    if (!metas.empty())
+      made = tracer.append(map_rows.op(), {Subgraph{text("sample_graph_", batches_++), body}, rows, with},
+                           std::move(metas));
+    size_t next = 0;
+    for (const Node* exit : batch.exits) {
+      SymInt dim = number(exit->args.at(3));
+      Tensor all;
+      if (batch.varies(exit->args.at(0))) {
+        all = made[next++].as<Tensor>();
+      } else {  // the same for every sample
+        Tensor each = tensor(exit->args[0]);
+        all = expand(unsqueeze(each, 0), stacked(count, each.sizes()));
+      }
+      if (dim != SymInt(0)) all = movedim(all, Sizes{0}, Sizes{dim});
+      for_each_result(*exit, [&](Value v) { map[v.id] = tracer.value(all); });
     }
   }
 
@@ -345,6 +412,7 @@ class Normalizer {
   }
 
   Replay replay_;
+  size_t batches_ = 0;
 };
 
 }  // namespace

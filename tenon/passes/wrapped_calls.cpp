@@ -29,7 +29,8 @@ class Unwrapping {
     require(op->kind != OpKind::structural, node.op->target, ": a call of ", op->target,
             " is not supported yet; the program can be shown and converted");
     op_ = op;
-    size_t first = operator_position(*node.op) + 1, named = node.origin.keywords.size();
+    size_t first = operator_position(*node.op) + (node.op == &typed_call.op() ? 2 : 1),
+           named = node.origin.keywords.size();
     require(node.args.size() >= first + named, node.op->target, ": more names than arguments");
     for (size_t i = first; i < node.args.size(); ++i) {
       size_t keyword = i + named;
@@ -43,6 +44,16 @@ class Unwrapping {
   Args after_token() {
     Args out = {node_.args[0]};
     for (const CallArg& r : call()) out.push_back(value_of(r));
+    return out;
+  }
+
+  Args of_dtype() {
+    auto* dtype = node_.args.size() > 1 ? node_.args[1].get<DType>() : nullptr;
+    require(dtype != nullptr, node_.op->target, ": expected a dtype as argument 1");
+    auto typed = [&](const Tensor& t) { return t && t.dtype() != *dtype ? to(t, *dtype) : t; };
+    for (auto& [name, value] : given_) value = map_tensors<Tensor>(value, typed);
+    Args out;
+    for (const CallArg& r : call()) out.push_back(value_of(map_tensors<Tensor>(r, typed)));
     return out;
   }
 
@@ -139,7 +150,8 @@ class Unwrapping {
 }  // namespace
 
 bool is_wrapped_call(const Op& op) {
-  return &op == &effectful_call.op() || &op == &functionalized.op() || &op == &functionalized_v2.op();
+  return &op == &effectful_call.op() || &op == &functionalized.op() || &op == &functionalized_v2.op() ||
+         &op == &typed_call.op();
 }
 
 std::optional<std::string> missing_operator(const Node& node) {
@@ -151,6 +163,7 @@ std::optional<std::string> missing_operator(const Node& node) {
 Args unwrap_call(GraphBody& graph, const Node& node) {
   Unwrapping call(graph, node);
   if (node.op == &effectful_call.op()) return call.after_token();
+  if (node.op == &typed_call.op()) return call.of_dtype();
   return node.op == &functionalized.op() ? call.on_copies() : call.on_copies_of_bases();
 }
 

@@ -82,7 +82,14 @@ Expr Symbols::whole(SymInt e) const {
     case Kind::rational:
     case Kind::real: return Expr::real(e.real_value());
     case Kind::boolean: return static_cast<int64_t>(e.boolean_value());
-    case Kind::symbol: return Expr::symbol(id(e), ids_.at(e.name()).type);
+    case Kind::symbol: {
+      auto known = ids_.find(e.name());
+      if (known == ids_.end())
+        fail_unsupported(text("the size ", e,
+                              ", which only the data tell, is needed before they do, for the sizes of an ",
+                              "input; run the .pt2 file instead"));
+      return Expr::symbol(id(e), known->second.type);
+    }
     case Kind::add: return fold(TENON_OP_ADD, TENON_OP_REAL_ADD);
     case Kind::mul: return fold(TENON_OP_MUL, TENON_OP_REAL_MUL);
     case Kind::pow: {

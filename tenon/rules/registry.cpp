@@ -9,8 +9,11 @@
 namespace tenon {
 namespace {
 
+constexpr std::string_view predispatch = "torch._functorch.predispatch.";
+
 std::string target_of(const Schema& schema, const OpDef* def) {
   if (def && def->kind == OpKind::symbolic) return schema.name;
+  if (schema.space() == "functorch") return text(predispatch, schema.base());
   if (schema.space() == "higher_order")
     return text("torch.ops.higher_order.", schema.base());  // these have no overloads
   return text("torch.ops.", schema.space(), ".", schema.base(), ".", schema.overload());
@@ -18,6 +21,7 @@ std::string target_of(const Schema& schema, const OpDef* def) {
 
 // aten::add.Tensor from any spelling: torch.ops.aten.add.Tensor, aten.add.Tensor, aten::add.Tensor.
 std::string canonical(std::string_view name) {
+  if (starts_with(name, predispatch)) return text("functorch::", name.substr(predispatch.size()));
   if (starts_with(name, "torch.ops.")) name.remove_prefix(10);
   else if (name.find("::") != std::string_view::npos || starts_with(name, "_operator.") ||
            starts_with(name, "torch.") || starts_with(name, "math.") || starts_with(name, "builtins.")) {

@@ -214,6 +214,50 @@ TEST(ControlFlow, ABranchThatDoesNotFitIsRefused) {
              "its result 'y' is described as f32[2], but its graph gives f64[2]");
 }
 
+// What vmap leaves: between entry and exit, nodes are of one sample; a batch within a batch is of level 2.
+constexpr char batched[] = R"(%x: f32[3, 2] = input()
+%w: f32[2] = input()
+%v: f32[2] = functorch::_add_batch_dim(%x, 0, 1)
+%t: f32[2] = aten::exp(%w)
+%m: f32[2] = aten::mul.Tensor(%v, %t)
+%s: f32[] = aten::sum(%m)
+%r: f32[3] = functorch::_remove_batch_dim(%s, 1, 3, 0)
+%k: f32[3, 2] = functorch::_remove_batch_dim(%w, 1, 3, 0)
+%d: f32[3] = aten::sum.dim_IntList(%k, [1])
+%y: f32[3] = aten::add.Tensor(%r, %d)
+return %y
+)";
+
+TEST(Batches, EverySampleIsComputedAndWhatIsTheSameForAllIsRepeated) {
+  EXPECT_EQ(run(batched, {floats({3, 2}, {1, 2, 3, 4, 5, 6}), floats({2}, {0, 0})}), (Floats{3, 7, 11}));
+}
+
+TEST(Batches, AlongAnotherDimensionAndOneAfterTheOther) {
+  constexpr char graph[] = R"(%x: f32[2, 3] = input()
+%v: f32[2] = functorch::_add_batch_dim(%x, 1, 1)
+%c: f32[2] = aten::cumsum(%v, 0)
+%a: f32[2, 3] = functorch::_remove_batch_dim(%c, 1, 3, 1)
+%u: f32[3] = functorch::_add_batch_dim(%a, 0, 1)
+%s: f32[] = aten::sum(%u)
+%r: f32[2] = functorch::_remove_batch_dim(%s, 1, 2, 0)
+return %r
+)";
+  EXPECT_EQ(run(graph, {counting({2, 3})}), (Floats{3, 15}));
+}
+
+TEST(Batches, WithinBatches) {
+  constexpr char graph[] = R"(%x: f32[2, 3] = input()
+%v: f32[3] = functorch::_add_batch_dim(%x, 0, 1)
+%e: f32[] = functorch::_add_batch_dim(%v, 0, 2)
+%q: f32[] = aten::mul.Tensor(%e, %e)
+%w: f32[3] = functorch::_remove_batch_dim(%q, 2, 3, 0)
+%s: f32[] = aten::sum(%w)
+%r: f32[2] = functorch::_remove_batch_dim(%s, 1, 2, 0)
+return %r
+)";
+  EXPECT_EQ(run(graph, {counting({2, 3})}), (Floats{5, 50}));
+}
+
 std::string with_loop(std::string_view condition, std::string_view step) {
   return text("%x: f32[2] = input()\n%y: f32[2] = higher_order::while_loop(graph c, graph b, [%x], [])\n  c:\n",
               condition, "  b:\n", step, "return %y\n");

@@ -158,6 +158,17 @@ TEST(Joint, AnOutputThatIsNoScalarTakesItsCotangentAsAnInput) {
   EXPECT_EQ(joint.convention.outputs.size(), 3u);
 }
 
+TEST(Joint, WhatHasNoGradientIsRefusedByNameOnlyWhereItsGradientIsAskedFor) {
+  Builder b;
+  b.output(b.node("aten::igamma", {b.w, b.x}));  // of its first argument no gradient is known
+  FunctionalProgram functional = functionalize(b.program);
+  EXPECT_NO_THROW(make_joint(functionalize(b.program), 0, parse_wrt("x")));
+  try {
+    make_joint(std::move(functional), 0, parse_wrt("w"));
+    ADD_FAILURE() << "a gradient that is not known was given";
+  } catch (const Error& e) { EXPECT_NE(std::string(e.what()).find("aten::igamma"), std::string::npos) << e.what(); }
+}
+
 TEST(Joint, AnUnknownNameIsAnErrorThatListsTheKnownOnes) {
   Builder b;
   b.output(b.node("aten::mul.Tensor", {b.x, b.w}));

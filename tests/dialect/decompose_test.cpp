@@ -95,6 +95,34 @@ TEST(Writes, ToMemoryThatBuffersShareAreRefused) {
   EXPECT_NE(said.find("share memory, and the program writes to it"), std::string::npos) << said;
 }
 
+TEST(ControlFlow, InputsOfBranchesHaveTheNamesOfTheirOperands) {
+  ExportedProgram from = load_exported(text(TENON_TEST_DATA, "/pt2/torch-2.15/n_condition_that_holds.pt2"), registry());
+  ExportedProgram made = run_decompositions(from);
+  size_t branches = 0;
+  for (const Node& node : made.graph->nodes) {
+    if (node.op->traits.control != Control::choose) continue;
+    std::vector<std::string> operands;
+    for_each_tensor(node.args.at(3), [&](const Value& v) { operands.push_back(made.graph->info(v).name); });
+    for (size_t at : {1, 2}) {
+      const GraphBody& body = *node.args[at].as<Subgraph>().body;
+      ++branches;
+      for (size_t i = 0; i < body.inputs.size(); ++i)
+        EXPECT_EQ(body.info(body.inputs[i].as<Value>()).name, operands[i]);
+    }
+  }
+  EXPECT_GT(branches, 0u);
+}
+
+TEST(Inputs, ThatAreObjectsOrTokensAreKept) {
+  for (const char* name : {"custom_object", "effect_tokens"}) {
+    ExportedProgram from = load_exported(text(TENON_TEST_DATA, "/pt2/special/", name, ".pt2"), registry());
+    ExportedProgram made = run_decompositions(from);
+    ASSERT_EQ(made.signature.inputs.size(), from.signature.inputs.size()) << name;
+    for (size_t i = 0; i < from.signature.inputs.size(); ++i)
+      EXPECT_EQ(made.signature.inputs[i].kind, from.signature.inputs[i].kind) << name;
+  }
+}
+
 TEST(Table, TakesDecompositionsOfOnesOwn) {
   DecomposeOptions options{.to = Dialect::aten};
   options.table["aten::relu"] = [](Build& b) -> Results {

@@ -568,3 +568,66 @@ def assertions():
         return x * n
 
     return of(forward, torch.randn(3), torch.tensor(2.0))
+
+
+# Batches, other dtypes of results, sizes that PyTorch writes in unusual ways.
+
+@program("o")
+def vmap_of_products():
+    return of(lambda x, y: torch.vmap(lambda a, b: (a * b).sum())(x, y), torch.randn(3, 4), torch.randn(3, 4))
+
+
+@program("o")
+def vmap_along_other_dimensions():
+    def forward(x, w):
+        return torch.vmap(lambda row, v: torch.outer(row, v).sin(), in_dims=(1, None), out_dims=2)(x, w)
+
+    return of(forward, torch.randn(3, 4), torch.randn(2))
+
+
+@program("o")
+def vmap_within_vmap():
+    return of(lambda x: torch.vmap(torch.vmap(lambda e: e * e + 1))(x).sum(0), torch.randn(2, 3))
+
+
+@program("o")
+def associative_scan_of_matrices():
+    return of(lambda x: associative_scan(lambda a, b: a @ b, x, 0, combine_mode="generic"), torch.randn(5, 2, 2))
+
+
+@program("o")
+def associative_scan_from_the_end():
+    return of(lambda x: associative_scan(lambda a, b: a * b + b * 0.1, x, 1, reverse=True, combine_mode="generic"), torch.rand(2, 5))
+
+
+@program("o")
+def associative_scan_within_a_condition():
+    return of(lambda x: cond(x.sum() > 0, lambda v: associative_scan(lambda a, b: a + b, v, 0, combine_mode="generic"),
+                             lambda v: v.cumsum(0) * 2, (x,)), torch.randn(5, 2), more=[((torch.rand(5, 2),), {})], gradient=False)
+
+
+@program("o")
+def products_of_another_dtype():
+    from torch._higher_order_ops.out_dtype import out_dtype
+    return of(lambda x, w: out_dtype(torch.ops.aten.mm.default, torch.int32, x, w),
+              torch.randint(-100, 100, (3, 4), dtype=torch.int8), torch.randint(-100, 100, (4, 2), dtype=torch.int8), gradient=False)
+
+
+@program("o")
+def views_of_dynamic_views():
+    sizes = {0: Dim("a", max=9), 1: Dim("b", max=9), 2: Dim("c", max=9)}
+    return of(lambda x: x.view(-1, x.shape[-1]).view(x.shape[0], -1).flip(0), torch.randn(2, 3, 4), dynamic_shapes=(sizes,),
+              more=[((torch.randn(3, 2, 5),), {})])
+
+
+@program("o")
+def combinations_of_any_number():
+    return of(lambda x: torch.combinations(x).prod(1), torch.randn(4), dynamic_shapes=({0: Dim("n", min=3, max=20)},),
+              more=[((torch.randn(6),), {})])
+
+
+@program("o")
+def a_size_times_a_number():
+    sizes = {0: Dim("n", max=20), 1: Dim("m", max=20)}
+    return of(lambda x: torch.full((x.shape[0], x.shape[1] + 1), x.shape[0] * 1.5) + nn.functional.pad(x, (1, 0)), torch.randn(3, 4),
+              dynamic_shapes=(sizes,), more=[((torch.randn(2, 6),), {})])

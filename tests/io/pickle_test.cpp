@@ -213,6 +213,39 @@ TEST(PickleWriter, TensorsAreCallsOverStorages) {
       "12)>, 1, (), (), True, collections.OrderedDict(), torch.uint16)]");
 }
 
+TEST(PickleWriter, ObjectsAreOfTheirClass) {
+  PickleWriter w;
+  w.begin_list();
+  w.begin_object("m", "Point");
+  w.integer(1);
+  w.none();
+  w.end_object();
+  w.begin_object_with_fields("m", "Sample");
+  w.string("x");
+  w.integer(2);
+  w.end_object_with_fields();
+  w.begin_default_dict("builtins", "list");
+  w.string("k");
+  w.begin_deque(3);
+  w.integer(5);
+  w.end_list();
+  w.end_dict();
+  w.begin_default_dict("", "");
+  w.end_dict();
+  w.begin_deque(std::nullopt);
+  w.end_list();
+  w.end_list();
+  EXPECT_EQ(shown(w.take()),
+            "[m.Point.new(1, None), m.Sample.new()|{'x': 2}, "
+            "collections.defaultdict(builtins.list){'k': collections.deque((), 3){5}}, "
+            "collections.defaultdict(None), collections.deque()]");
+}
+
+TEST(PickleWriter, AClassCannotSmuggleInAnotherLine) {
+  PickleWriter w;
+  EXPECT_THROW(w.begin_object("os", "system\nX"), Error);
+}
+
 TEST(PickleWriter, MisuseIsOurError) {
   PickleWriter w;
   EXPECT_THROW(w.take(), InternalError);

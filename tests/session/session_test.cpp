@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tenon/pipeline.h"
+#include "tenon/trace/trace.h"
 #include "tests/text_program.h"
 
 namespace tenon {
@@ -48,6 +49,17 @@ TEST(Session, StateIsUpdatedInPlace) {
   EXPECT_EQ(r.state->find("n")->bytes(), place);
   ASSERT_EQ(first.buffers.size(), 1u);
   EXPECT_EQ(first.buffers[0].first, "n");
+}
+
+TEST(Session, ARunIsNoPartOfWhatItsCallerIsTracing) {
+  Ready r(counting_program);
+  r.state->set("w", floats({3}, {1, 10, 100}));
+  GraphBody traced;
+  Tracer tracer(traced);
+  DispatchScope scope(&tracer);
+  RunResult result = r.run({floats({3}, {1, 2, 3})});
+  EXPECT_EQ(values_of(tensor(result.outputs[0])), (std::vector<float>{1, 20, 300}));
+  EXPECT_TRUE(traced.nodes.empty());
 }
 
 TEST(Session, TheProgramsOwnStateIsNotWritten) {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tenon/base/error.h"
+#include "tenon/sym/exact.h"
 #include "tenon/sym/node.h"
 #include "tenon/sym/print.h"
 
@@ -195,6 +196,14 @@ TEST(Expr, ADifferenceBeyond64BitsIsNoneAndNotAnError) {
   EXPECT_FALSE(difference(0, low * s0));
   EXPECT_EQ(difference(s0 * high, s0 * 2), s0 * (high - 2));
   EXPECT_EQ(difference(s0 + s1, s1 + s0), Expr(0));
+}
+
+TEST(Exact, OfSizesThatAreMultiplesOfEachOtherTheSmallestAndTheLargestAreKnown) {
+  EXPECT_TRUE(equal_if_exact(min(s0, s0 * s1), s0));  // as the strides that PyTorch's views have
+  EXPECT_TRUE(equal_if_exact(min(Expr(1), min(s0, s0 * s1)), 1));
+  EXPECT_TRUE(equal_if_exact(max(s0 * 2, max(s0, Expr(1))), s0 * 2));
+  EXPECT_FALSE(equal_if_exact(min(s0, s1), s0));
+  EXPECT_FALSE(equal_if_exact(min(u0, u0 * s0), u0));  // it may be below 0
 }
 
 TEST(Expr, AQuotientWhoseStepsLeave64BitsIsNone) {

@@ -27,9 +27,100 @@ std::string_view storage_class(DType dtype) {
   }
 }
 
+// Whether its types say all there is to write.
+bool is_writable(const Tree& tree) {
+  bool known = tree.is_leaf() || tree.type == "builtins.tuple" || tree.type == "builtins.list" ||
+               tree.type == "builtins.dict" || tree.type == "collections.OrderedDict";
+  return known && std::all_of(tree.children.begin(), tree.children.end(), is_writable);
+}
+
+/// What a container is in Python, where its tree alone does not say it.
+struct SampleClass {
+  std::string module, name;      // the class of a namedtuple or a dataclass; what a defaultdict makes, if anything
+  std::optional<int64_t> limit;  // of a deque
+};
+
+/// Reads the classes of containers, in the order in which a writer meets them. The tree may have more than the file:
+/// arguments that were added since.
+class ClassReader {
+ public:
+  void walk(const Tree& tree, PickleValue value) {
+    if (tree.is_leaf()) return;
+    bool keyed = !tree.keys.empty();
+    if (tree.type == "collections.defaultdict") {
+      PickleValue args = value.args();
+      bool makes = args.size() == 1 && args[0].is(PickleKind::global);
+      found.push_back({makes ? std::string(args[0].module()) : "", makes ? std::string(args[0].name()) : "", {}});
+    } else if (tree.type == "collections.deque") {
+      PickleValue args = value.args();
+      bool limited = args.size() == 2 && args[1].is(PickleKind::integer);
+      found.push_back({"", "", limited ? std::optional(args[1].as_int()) : std::nullopt});
+      if (value.size() == 0 && args.size() >= 1) value = args[0];
+    } else if (value.is(PickleKind::object)) {
+      found.push_back({std::string(value.callee().module()), std::string(value.callee().name()), {}});
+      auto fields = dataclass_fields(tree);
+      if (fields && value.state()) return walk_pairs(tree, *value.state(), fields->given);
+      value = value.args();
+    }
+    if (keyed) {
+      std::vector<std::string> keys;
+      for (const std::string& key : tree.keys)
+        keys.push_back(key.size() >= 2 && key.front() == '\'' ? key.substr(1, key.size() - 2) : key);
+      return walk_pairs(tree, value, keys);
+    }
+    for (size_t i = 0; i < tree.children.size() && i < value.size(); ++i) walk(tree.children[i], value[i]);
+  }
+
+  std::vector<SampleClass> found;
+
+ private:
+  void walk_pairs(const Tree& tree, PickleValue value, const std::vector<std::string>& keys) {
+    for (size_t i = 0; i < keys.size(); ++i)
+      for (size_t k = 0; k < value.size(); ++k) {
+        PickleValue key = value.pair(k).key;
+        bool same = key.is(PickleKind::string) ? key.as_string() == keys[i]
+                                               : key.is(PickleKind::integer) && text(key.as_int()) == keys[i];
+        if (same) walk(tree.children[i], value.pair(k).value);
+      }
+  }
+};
+
+PickleDocument document_of(const SampleInputs& samples) {
+  ZipArchive zip(samples.file, "the sample inputs");
+  for (const ZipEntry& entry : zip.entries())
+    if (ends_with(entry.name, "/data.pkl"))
+      return PickleDocument(std::as_bytes(std::span(zip.content(entry))), "the sample inputs");
+  fail("the sample inputs hold no data.pkl");
+}
+
+std::vector<SampleClass> classes_of(const SampleInputs& samples) {
+  if (samples.file.empty()) return {};
+  PickleDocument document = document_of(samples);
+  ClassReader reader;
+  reader.walk(samples.tree, document.root());
+  return std::move(reader.found);
+}
+
+// Whether objects of its types can be made from their class and what they hold: not those that a user's function packs.
+bool is_makeable(const Tree& tree) {
+  bool known = tree.is_leaf() || tree.type == "builtins.tuple" || tree.type == "builtins.list" ||
+               tree.type == "builtins.dict" || starts_with(tree.type, "collections.") || dataclass_fields(tree);
+  return known && std::all_of(tree.children.begin(), tree.children.end(), is_makeable);
+}
+
+// Whether the file holds as many keyword arguments as there are: none was added since.
+bool is_as_read(const SampleInputs& samples) {
+  if (samples.file.empty() || samples.tree.children.size() != 2) return false;
+  PickleDocument document = document_of(samples);
+  PickleValue root = document.root();
+  return root.is(PickleKind::tuple) && root.size() == 2 && root[1].is(PickleKind::dict) &&
+         root[1].size() == samples.tree.children[1].children.size();
+}
+
 class SampleWriter {
  public:
-  explicit SampleWriter(const SampleInputs& samples) : samples_(samples) {}
+  explicit SampleWriter(const SampleInputs& samples)
+      : samples_(samples), classes_(is_writable(samples.tree) ? std::vector<SampleClass>() : classes_of(samples)) {}
 
   std::string write() {
     walk(samples_.tree);
@@ -70,7 +161,44 @@ class SampleWriter {
       }
       pickle_.end_dict();
     } else {
-      fail("sample inputs in a container of type ", quoted(tree.type), " cannot be written yet");
+      require(class_ < classes_.size(), "sample inputs in a container of type ", quoted(tree.type),
+              " cannot be written: its class is not known");
+      write_object(tree, classes_[class_++]);
+    }
+  }
+
+  void write_object(const Tree& tree, const SampleClass& of) {
+    auto items = [&] {
+      for (const Tree& child : tree.children) walk(child);
+    };
+    if (tree.type == "collections.defaultdict") {
+      pickle_.begin_default_dict(of.module, of.name);
+      for (size_t i = 0; i < tree.children.size(); ++i) {
+        write_key(tree.keys.at(i));
+        walk(tree.children[i]);
+      }
+      pickle_.end_dict();
+    } else if (tree.type == "collections.deque") {
+      pickle_.begin_deque(of.limit);
+      items();
+      pickle_.end_list();
+    } else if (auto fields = dataclass_fields(tree)) {
+      pickle_.begin_object_with_fields(of.module, of.name);
+      for (size_t i = 0; i < tree.children.size(); ++i) {
+        pickle_.string(fields->given[i]);
+        walk(tree.children[i]);
+      }
+      for (const std::string& field : fields->none) {
+        pickle_.string(field);
+        pickle_.none();
+      }
+      pickle_.end_object_with_fields();
+    } else {
+      require(tree.type == "collections.namedtuple", "sample inputs in a container of type ", quoted(tree.type),
+              " cannot be written yet");
+      pickle_.begin_object(of.module, of.name);
+      items();
+      pickle_.end_object();
     }
   }
 
@@ -121,23 +249,17 @@ class SampleWriter {
   }
 
   const SampleInputs& samples_;
+  std::vector<SampleClass> classes_;
   PickleWriter pickle_;
-  size_t leaf_ = 0;
+  size_t leaf_ = 0, class_ = 0;
   std::map<std::pair<const Storage*, DType>, std::string> keys_;
   std::vector<std::shared_ptr<Storage>> storages_;
 };
 
-// Whether we can write objects of its types: others are of classes that only Python knows.
-bool is_writable(const Tree& tree) {
-  bool known = tree.is_leaf() || tree.type == "builtins.tuple" || tree.type == "builtins.list" ||
-               tree.type == "builtins.dict" || tree.type == "collections.OrderedDict";
-  return known && std::all_of(tree.children.begin(), tree.children.end(), is_writable);
-}
-
 }  // namespace
 
 std::string write_samples(const SampleInputs& samples) {
-  if (!samples.file.empty() && !is_writable(samples.tree))
+  if (!is_makeable(samples.tree) && is_as_read(samples))
     return {reinterpret_cast<const char*>(samples.file.data()), samples.file.size()};
   return SampleWriter(samples).write();
 }

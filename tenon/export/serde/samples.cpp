@@ -20,7 +20,7 @@ class SampleReader {
     value = unwrapped(value);
     if (!tree.keys.empty() || tree.type == "builtins.dict" || tree.type == "collections.OrderedDict")
       walk_keys(tree, value);
-    else if (auto fields = field_names(tree)) walk_fields(tree, *fields, value);
+    else if (auto fields = dataclass_fields(tree)) walk_fields(tree, fields->given, value);
     else walk_items(tree, value);
   }
 
@@ -61,22 +61,6 @@ class SampleReader {
       value.require(item != found.end(), "the sample inputs have no key ", quoted(tree.keys[i]), ", which in_spec has");
       walk(tree.children[i], item->second);
     }
-  }
-
-  // Dataclasses have the context "[[names of fields], [names of fields that are None]]".
-  static std::optional<std::vector<std::string>> field_names(const Tree& tree) {
-    if (starts_with(tree.type, "builtins.") || starts_with(tree.type, "collections.")) return std::nullopt;
-    try {
-      JsonDocument outer(tree.context, "context");
-      if (!outer.root().is_string()) return std::nullopt;
-      JsonDocument inner(outer.root().as_string(), "context");
-      Json root = inner.root();
-      if (!root.is_array() || root.size() != 2 || !root[0].is_array() || root[0].size() != tree.children.size())
-        return std::nullopt;
-      std::vector<std::string> names;
-      for (Json name : root[0].items()) names.emplace_back(name.as_string());
-      return names;
-    } catch (const Error&) { return std::nullopt; }
   }
 
   void walk_fields(const Tree& tree, const std::vector<std::string>& names, PickleValue value) {
@@ -131,6 +115,28 @@ class SampleReader {
 
   TorchSave& file_;
 };
+
+}  // namespace
+
+// Dataclasses have the context "[[names of fields], [names of fields that are None]]".
+std::optional<DataclassFields> dataclass_fields(const Tree& tree) {
+  if (starts_with(tree.type, "builtins.") || starts_with(tree.type, "collections.")) return std::nullopt;
+  try {
+    JsonDocument outer(tree.context, "context");
+    if (!outer.root().is_string()) return std::nullopt;
+    JsonDocument inner(outer.root().as_string(), "context");
+    Json root = inner.root();
+    if (!root.is_array() || root.size() != 2 || !root[0].is_array() || root[0].size() != tree.children.size())
+      return std::nullopt;
+    DataclassFields fields;
+    for (Json name : root[0].items()) fields.given.emplace_back(name.as_string());
+    if (root[1].is_array())
+      for (Json name : root[1].items()) fields.none.emplace_back(name.as_string());
+    return fields;
+  } catch (const Error&) { return std::nullopt; }
+}
+
+namespace {
 
 std::optional<SampleInputs> read_samples(const std::shared_ptr<const Archive>& archive, const Tree& tree) {
   std::string name = archive->samples_entry();

@@ -14,7 +14,14 @@ namespace tenon::serde {
 std::function<std::optional<SampleInputs>()> sample_reader(std::shared_ptr<const Archive> archive,
                                                            const ExportedProgram& program);
 
-/// The torch.save file that holds these samples; storages are shared in it as the tensors share them.
+/// The fields of a dataclass, as its tree tells them; none where it is no dataclass.
+struct DataclassFields {
+  std::vector<std::string> given, none;
+};
+std::optional<DataclassFields> dataclass_fields(const Tree& tree);
+
+/// The torch.save file that holds these samples; storages are shared in it as the tensors share them. Of what
+/// class a namedtuple or a dataclass is, and what a defaultdict makes, is read from the file they came from.
 std::string write_samples(const SampleInputs& samples);
 
 }  // namespace tenon::serde
