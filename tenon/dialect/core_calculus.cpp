@@ -148,7 +148,7 @@ const std::unordered_map<std::string_view, Rule>& rules() {
        }},
       {"aten::logdet",
        [](Build& b) {
-         Results both = aten("_linalg_slogdet", b["A"]);
+         Results both = aten("_linalg_slogdet", b["self"]);
          Tensor negative = aten("eq.Scalar", both[0], -1.0);
          return aten("where.ScalarSelf", negative, std::numeric_limits<double>::quiet_NaN(), both[1]);
        }},

@@ -127,6 +127,8 @@ Tensor weighted(const std::array<Tensor, 4>& points, const std::array<Tensor, 4>
   return sum;
 }
 
+Results trilinear(Build& b) { return linear(b, {"scales_d", "scales_h", "scales_w"}); }
+
 Results cubic(Build& b) {
   Tensor x = b["self"];
   std::vector<Axis> axes = axes_of(b, x, {"scales_h", "scales_w"});
@@ -156,6 +158,24 @@ Results cubic(Build& b) {
   return one(weighted(lines, y_weights));
 }
 
+// The form with a list of ratios as the one with a size and a ratio for each dimension, of which PyTorch has no entry.
+Results by_ratios(Build& b, std::string_view op, size_t spatial, Rule rule) {
+  Tensor x = b["input"];
+  auto* ratios = b.arg("scale_factors").get<std::vector<double>>();
+  CallArgs args = {CallArg(x), CallArg(), b.arg("align_corners")};
+  Sizes to;
+  for (size_t d = 0; d < spatial; ++d) {
+    SymInt size = x.sizes()[x.rank() - spatial + d];
+    if (!ratios) to = b.ints("output_size");
+    else if (size.is_int()) to.push_back(static_cast<int64_t>(static_cast<double>(size.as_int()) * (*ratios)[d]));
+    else return {};
+    args.push_back(ratios ? CallArg((*ratios)[d]) : CallArg());
+  }
+  args[1] = to;
+  Build plain(aten_op(op), args);
+  return rule(plain);
+}
+
 const std::unordered_map<std::string_view, Rule>& rules() {
   static const std::unordered_map<std::string_view, Rule> all = {
       {"aten::upsample_nearest1d", [](Build& b) { return nearest(b, {"scales"}, 0.0); }},
@@ -173,11 +193,8 @@ const std::unordered_map<std::string_view, Rule>& rules() {
          return nearest(b, {"scales_d", "scales_h", "scales_w"}, 0.5);
        }},
       {"aten::upsample_linear1d", [](Build& b) { return linear(b, {"scales"}); }},
-      {"aten::upsample_trilinear3d",
-       [](Build& b) {
-         return linear(b, {"scales_d", "scales_h", "scales_w"});
-       }},
-      {"aten::upsample_bicubic2d", cubic},
+      {"aten::upsample_trilinear3d.vec", [](Build& b) { return by_ratios(b, "upsample_trilinear3d", 3, trilinear); }},
+      {"aten::upsample_bicubic2d.vec", [](Build& b) { return by_ratios(b, "upsample_bicubic2d", 2, cubic); }},
   };
   return all;
 }
