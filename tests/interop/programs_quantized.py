@@ -78,6 +78,58 @@ def weights_of_4_bits():
     return Program(PackedLinear(4), (torch.randn(3, 32),), mixed=True, gradient=False)
 
 
+class Prepared(nn.Module):
+    """A layer prepared for quantization-aware training: observers in buffers, which every call writes to."""
+
+    def __init__(self):
+        super().__init__()
+        ao = torch.ao.quantization
+        self.layer = nn.Linear(3, 4)
+        self.activation = ao.FusedMovingAvgObsFakeQuantize()
+        self.weight = ao.FusedMovingAvgObsFakeQuantize(observer=ao.MovingAveragePerChannelMinMaxObserver, quant_min=0, quant_max=255,
+                                                       averaging_constant=0.5, qscheme=torch.per_channel_affine)
+
+    def forward(self, x):
+        return nn.functional.linear(self.activation(x), self.weight(self.layer.weight), self.layer.bias).relu()
+
+
+@program("q")
+def prepared_for_training():
+    module = Prepared()
+    module(torch.randn(5, 3))  # the observers have their sizes
+    with torch.no_grad():
+        module.layer.weight.add_(torch.randn(4, 3))  # what they have seen is no longer so
+    return Program(module, (torch.randn(5, 3),), mixed=True)
+
+
+class Learnable(nn.Module):
+    """Scales and zero points are parameters."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.channels = channels
+        count = 3 if channels else 1
+        self.scale = nn.Parameter(torch.rand(count) * 0.1 + 0.05)
+        self.zero = nn.Parameter(torch.zeros(count) + 3)
+
+    def forward(self, x):
+        if self.channels:
+            y = torch._fake_quantize_learnable_per_channel_affine(x, self.scale, self.zero, 1, 0, 15, 0.5)
+        else:
+            y = torch._fake_quantize_learnable_per_tensor_affine(x, self.scale, self.zero, 0, 15, 0.5)
+        return (y * x).sum(0)
+
+
+@program("q")
+def learnable_per_tensor():
+    return Program(Learnable(False), (torch.randn(4, 3),), mixed=True)
+
+
+@program("q")
+def learnable_per_channel():
+    return Program(Learnable(True), (torch.randn(4, 3),), mixed=True)
+
+
 @program("q", small=True)
 def last_operators():
     def forward(a, b):
