@@ -47,6 +47,9 @@ constexpr char graphs[] = "takes graphs: tests/aot/control_test.cpp and tests/in
 constexpr char calls[] =
     "calls another operator: tests/ops/custom_ops_test.cpp and examples/custom_op have programs with it";
 
+constexpr char typed[] = "calls another operator: tests/interop has a program with it";
+constexpr char batches[] = "has a meaning among others only: tests/aot/control_test.cpp and tests/interop have batches";
+
 struct Unrecorded {
   const char *op, *why;
 };
@@ -77,6 +80,12 @@ const Unrecorded unrecorded[] = {
     {"higher_order::auto_functionalized", calls},
     {"higher_order::auto_functionalized_v2", calls},
     {"higher_order::with_effects", calls},
+    {"higher_order::out_dtype", typed},
+    {"functorch::_add_batch_dim", batches},
+    {"functorch::_remove_batch_dim", batches},
+    {"functorch::_vmap_increment_nesting", batches},
+    {"functorch::_vmap_decrement_nesting", batches},
+    {"functorch::lazy_load_decompositions", batches},
     {"higher_order::hints_wrapper", graphs},
     {"higher_order::invoke_subgraph", graphs},
     {"higher_order::strict_mode", graphs},
