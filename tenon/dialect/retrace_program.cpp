@@ -234,8 +234,22 @@ class Retracer {
     });
   }
 
+  // A user's operator that returns nothing is there for what it writes, and its file does not say to what.
+  static void require_results(const Node& node) {
+    const std::string& target = node.op->target;
+    bool custom = node.op->traits.unknown && starts_with(target, "torch.ops.") &&
+                  !starts_with(target, "torch.ops.higher_order.") && !starts_with(target, "torch.ops.aten.");
+    bool gives = false;
+    for_each_result(node, [&](Value) { gives = true; });
+    if (custom && !gives)
+      fail_unsupported(text("a call of ", target,
+                            " returns nothing, so it writes to its arguments, and the functional ",
+                            "dialects have no writes; name a library with its schema with --ops"));
+  }
+
   // Control flow and what is unknown stays a node; graphs within are traced anew.
   void structural(const Node& node, const GraphBody& from, std::vector<CallArg>& values) {
+    require_results(node);
     Node made = node;
     made.origin.keywords = node.origin.keywords;
     for (Arg& arg : made.args) arg = spelled(arg, node, from, values);
