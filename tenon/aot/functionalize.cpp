@@ -1,6 +1,7 @@
 #include "tenon/aot/functionalize.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "tenon/aot/functionalizer.h"
 #include "tenon/aot/guards.h"
@@ -112,6 +113,7 @@ class Walk {
       }
       ValueInfo fresh = info;
       fresh.producer = no_id;
+      if (!all_of_sizes(info.meta.strides)) fresh.meta.strides = contiguous_strides(info.meta.sizes);
       Value input = add_value(graph_, fresh);
       graph_.inputs.emplace_back(input);
       convention_.inputs.push_back(meaning);
@@ -125,6 +127,26 @@ class Walk {
           std::holds_alternative<input::Parameter>(meaning) || std::holds_alternative<input::User>(meaning);
       values_[v->id] = functionalizer_.fresh(functionalizer_.tracer.tensor(input), graph_.inputs.size() - 1, may_carry);
     }
+  }
+
+  /// Whether nothing but sizes of the inputs, which a call binds, decides these strides: an input exported as a part of
+  /// a larger tensor has a stride of its own, and is taken as a whole one.
+  bool all_of_sizes(const Sizes& strides) {
+    for (SymInt stride : strides)
+      for (SymInt symbol : sym::symbols_of(stride)) {
+        if (!bound_) collect_bound();
+        if (!bound_->contains(symbol.name())) return false;
+      }
+    return true;
+  }
+  void collect_bound() {
+    bound_.emplace();
+    for (const Arg& input : from_.inputs)
+      if (const Value* v = input.get<Value>()) {
+        for (SymInt size : from_.info(*v).meta.sizes)
+          for (SymInt symbol : sym::symbols_of(size)) bound_->insert(symbol.name());
+        for (SymInt symbol : sym::symbols_of(from_.info(*v).expr)) bound_->insert(symbol.name());
+      }
   }
 
   // Each tensor as it came: the program may make its own look another way (t_).
@@ -274,10 +296,11 @@ class Walk {
   GraphBody& graph_ = out_.graph.body();
   CallingConvention& convention_ = out_.convention;
   Functionalizer functionalizer_{graph_};
-  std::vector<CallArg> values_;                   // by value of the program: handles, or numbers
-  std::vector<Tensor> came_;                      // by input of the signature: the tensor as it came
-  std::vector<size_t> own_input_;                 // signature -> input of the new graph
-  std::vector<std::pair<Memory*, size_t>> seen_;  // memories of earlier results
+  std::vector<CallArg> values_;                                // by value of the program: handles, or numbers
+  std::vector<Tensor> came_;                                   // by input of the signature: the tensor as it came
+  std::vector<size_t> own_input_;                              // signature -> input of the new graph
+  std::vector<std::pair<Memory*, size_t>> seen_;               // memories of earlier results
+  std::optional<std::unordered_set<std::string_view>> bound_;  // symbols that sizes and numbers given by a call decide
 };
 
 std::string in_words(const std::vector<Sharing>& sharings, const ExportedProgram& program) {

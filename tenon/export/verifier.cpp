@@ -189,6 +189,11 @@ class ProgramVerifier {
         if (size.is_symbol()) named_.insert(size.name());
       if (info.expr.is_symbol()) named_.insert(info.expr.name());
     }
+    // PyTorch gives no range to the stride of an input that is a part of a larger tensor.
+    for (const Arg& input : graph.inputs)
+      if (const Value* v = input.get<Value>())
+        for (SymInt stride : graph.info(*v).meta.strides)
+          if (stride.is_symbol()) named_.insert(stride.name());
     for (const Node& node : graph.nodes)
       for (const Arg& arg : node.args)
         if (auto* subgraph = arg.get<Subgraph>()) collect_named(*subgraph->body);
@@ -200,7 +205,7 @@ class ProgramVerifier {
     for (SymInt symbol : sym::symbols_of(expr)) {
       if (symbol.traits().integer && !named_.contains(symbol.name()))
         fail("the value ", quoted(value), " depends on the symbol ", quoted(symbol.name()),
-             ", which has no range in range_constraints and is no size of a tensor");
+             ", which has no range in range_constraints and is no size of a tensor or stride of an input");
       known = known && hints_.find(symbol);
     }
     if (!known) return;

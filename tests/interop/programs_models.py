@@ -154,6 +154,18 @@ class ShuffleUnit(nn.Module):
 
 
 @program("b")
+def groups_of_experts():
+    def forward(x, stack, offs):
+        rows = torch._grouped_mm(x, stack, offs=offs)
+        columns = torch._grouped_mm(stack, x.t(), offs=offs)
+        sums = torch._grouped_mm(x.t(), x, offs=offs)
+        return rows, columns, sums, torch._grouped_mm(stack, stack.mT.contiguous())
+
+    x = torch.randn(8, 4)
+    return Program(Function(forward), (x, torch.randn(3, 4, 4), torch.tensor([4, 4, 8], dtype=torch.int32)), gradient=False)
+
+
+@program("b")
 def shuffled_channels():
     module = nn.Sequential(nn.Conv2d(3, 16, 3, stride=2, padding=1), ShuffleUnit(16), ShuffleUnit(16), nn.Conv2d(16, 24, 1))
     return Program(jitter(module).eval(), (torch.randn(1, 3, 12, 12),))

@@ -173,6 +173,15 @@ def strided_input_written():
     return Program(Function(forward), (torch.randn(5, 4, 6).permute(2, 0, 1)[1:, :, ::2],))
 
 
+@program("h")
+def part_of_a_larger_tensor():
+    """The stride of the input is a symbol of its own, without a range."""
+    def forward(x):
+        return x.transpose(0, 1).reshape(-1, 3).cumsum(0), x.sum(1)
+
+    return Program(Function(forward), (torch.randn(4, 9, 3)[:, :5],), dynamic_shapes=({1: Dim.AUTO},))
+
+
 @program("h", small=True)
 def empty_views():
     def forward(x, y):

@@ -4,7 +4,7 @@ import torch
 
 from samples import calls
 from samples_of_elements import arithmetic, conversions, in_place, reductions
-from samples_of_layers import activations, attention, convolutions, losses_and_products, norms, pools_and_resizing
+from samples_of_layers import activations, attention, convolutions, experts, losses_and_products, norms, pools_and_resizing
 from samples_of_matrices import factorizations, spectra
 from samples_of_quantization import channels_tokens_and_groups, executorch, hashes, observed, packed, simulated, torchao, whole_tensors
 from samples_of_rest import numbers_in_place_of_tensors, other_names, recurrent, spelled_otherwise
@@ -18,6 +18,6 @@ def samples():
     for part in (convolutions, norms, attention, indexing, pools_and_resizing, arithmetic, in_place, conversions, reductions,
                  views, factories, joining, activations, losses_and_products, others, other_names, numbers_in_place_of_tensors,
                  spelled_otherwise, recurrent, counts, histograms, bags, distances, smoothed, slopes_and_segments, factorizations,
-                 spectra, whole_tensors, channels_tokens_and_groups, simulated, observed, packed, hashes, torchao, executorch):
+                 spectra, whole_tensors, channels_tokens_and_groups, simulated, observed, packed, hashes, torchao, executorch, experts):
         part()
     return list(calls)

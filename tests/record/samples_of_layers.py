@@ -219,3 +219,20 @@ def losses_and_products():
         call(aten.mse_loss.default, rand(2, 3), rand(2, 3), reduction)
         call(aten.l1_loss.default, rand(2, 3), rand(2, 3), reduction)
         call(aten.binary_cross_entropy_with_logits.default, rand(2, 3), positive(2, 3) / 2, None, None, reduction)
+
+
+def experts():
+    """Rows multiplied with the matrix of their group; PyTorch asks for rows of 16 bytes."""
+    from transformers.integrations import moe  # noqa: F401  defines the operator of that namespace
+
+    for ends in ([2, 2, 5], [0, 4, 7], [7, 7, 7]):
+        offs = torch.tensor(ends, dtype=torch.int32)
+        call(torch.ops.transformers.grouped_mm_fallback.default, rand(7, 4), rand(3, 4, 8), offs)
+    offs = torch.tensor([2, 3, 7], dtype=torch.int32)
+    call(aten._grouped_mm.default, rand(7, 4), rand(3, 4, 8), offs)
+    call(aten._grouped_mm.default, rand(7, 4), rand(3, 8, 4).transpose(1, 2), offs)
+    call(aten._grouped_mm.default, rand(7, 8, dtype=bf16), rand(3, 8, 8, dtype=bf16), offs)
+    call(aten._grouped_mm.default, rand(3, 4, 4), rand(3, 4, 8))
+    offs = torch.tensor([4, 4, 8], dtype=torch.int32)
+    call(aten._grouped_mm.default, rand(3, 4, 4), rand(4, 8), offs)
+    call(aten._grouped_mm.default, rand(4, 8), rand(8, 4), offs)

@@ -15,7 +15,8 @@ i16 = torch.int16
 def load_packages():
     """Imports what defines operators of other namespaces, as far as it is installed."""
     found = set()
-    for name in ("torchao.quantization", "executorch.exir.passes._quant_patterns_and_replacements"):
+    for name in ("torchao.quantization", "executorch.exir.passes._quant_patterns_and_replacements",
+                 "transformers.integrations.moe"):
         try:
             importlib.import_module(name)
             found.add(name.split(".")[0])
