@@ -172,7 +172,6 @@ class ConvolutionCalls {
   LibraryCalls weight_gradient() && {
     const loop::Epilogue& e = c_.epilogue;
     expect(!c_.packed && !e.has_bias && !e.has_residual && !e.relu, "the gradient of weights has no epilogue");
-    if (weight_gradient_method(checks_.program(), c_) == loop::ConvMethod::winograd) return winograd_weight_gradient();
     const Operand &from = c_.transposed ? c_.y : c_.x, &y = c_.transposed ? c_.x : c_.y;
     const Sizes size = places(y);
     const SymInt batch = y.sizes[0];
@@ -213,34 +212,6 @@ class ConvolutionCalls {
   }
 
  private:
-  LibraryCalls winograd_weight_gradient() {
-    const SymInt inner = c_.w.sizes[1], columns = c_.w.sizes[0];
-    const int64_t each_inner = inner.as_int(), each_columns = columns.as_int();
-    const LibraryArg sums = temporary(SymInt(kernels::winograd_positions) * inner * columns);
-    auto two = [](const Sizes& three) { return Sizes{three[1], three[2]}; };
-    Words<kernels::WinogradWeightParams> words;
-    words.add(c_.y.sizes[0], inner, columns, two(places(c_.y)), two(places(c_.x)), two(taps_.padding));
-    words.add(c_.x.offset, c_.x.strides[0], two(place_strides(c_.x)));
-    words.add(c_.y.offset, c_.y.strides[0], two(place_strides(c_.y)));
-    words.add(c_.w.offset, c_.w.strides[0], c_.w.strides[1], two(place_strides(c_.w)));
-    LibraryCall add;
-    add.function = text("convolution_winograd_weight", suffix_);
-    add.args = {read(c_.x), read(c_.y), sums};
-    add.args[2].written = true;
-    add.params = std::move(words).take();
-    add.extent = SymInt(kernels::winograd_weight_blocks(each_inner, each_columns));
-    add.scratch = SymInt(kernels::winograd_weight_scratch(each_inner, each_columns) * bytes(dtype_));
-    LibraryCall finish;
-    finish.function = text("convolution_winograd_weight_finish", suffix_);
-    finish.args = {sums, written(c_.w)};
-    finish.params = add.params;
-    finish.extent = SymInt(each_inner / panel * (each_columns / panel));
-    finish.grain = grain_of(panel * panel * 25);
-    out_.calls.push_back(std::move(add));
-    out_.calls.push_back(std::move(finish));
-    return std::move(out_);
-  }
-
   void check() {
     const SymInt groups = c_.groups;
     checks_.holds(sym::gt(groups, 0), text("a convolution needs at least one group, got ", groups));

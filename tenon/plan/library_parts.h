@@ -24,7 +24,6 @@ class Checks {
   void same(const loop::Operand& operand, const Sizes& sizes, std::string_view what);
   /// Its elements are of this dtype and lie within its buffer, whatever a program made of it.
   void operand(const loop::Operand& operand, DType dtype, std::string_view what);
-  const loop::Program& program() const { return program_; }
   const loop::Buffer& buffer(const loop::Operand& operand) const { return program_.buffers[operand.buffer]; }
   DType dtype(const loop::Operand& operand) const { return program_.buffers[operand.buffer].dtype; }
   /// "_f32", "_f64", "_i64": how names of the library's functions end for operands of this dtype.

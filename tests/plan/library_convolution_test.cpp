@@ -324,35 +324,6 @@ TEST(LibraryConvolution, WinogradStaysWithinTheErrorOfDirectSums) {
   EXPECT_LT(error(loop::transformed_sizes), 3 * error(loop::packed_sizes));
 }
 
-TEST(LibraryConvolution, TheGradientOfWeightsByWinogradGivesTheSameSums) {
-  auto check_weights = [](Case c) {
-    c.channels_last = true;
-    Made<float> m(c, ConvPart::weight_gradient, [] { return 0; });
-    ASSERT_EQ(weight_gradient_method(m.buffers.program, m.step), loop::ConvMethod::winograd);
-    check_part<float>(c, ConvPart::weight_gradient);
-  };
-  for (Int padding : {0, 1, 2})
-    for (List places : {List{16, 18}, List{17, 15}})
-      check_weights({2, 64, 48, places, {3, 3}, {1, 1}, {padding, padding}, {1, 1}});
-  check_weights({1, 208, 32, {8, 8}, {3, 3}, {1, 1}, {1, 1}, {1, 1}});  // two blocks of channels
-  check_weights({3, 32, 208, {9, 8}, {3, 3}, {1, 1}, {1, 1}, {1, 1}});
-  check_weights({10, 32, 32, {16, 16}, {3, 3}, {1, 1}, {1, 1}, {1, 1}});  // several blocks of tiles
-}
-
-TEST(LibraryConvolution, TheGradientOfWeightsByWinogradNeedsImages) {
-  Case c{0, 64, 64, {16, 16}, {3, 3}, {1, 1}, {1, 1}, {1, 1}};
-  c.channels_last = true;
-  Made<float> m(c, ConvPart::weight_gradient, [] { return 1; });
-  for (Operand* o : {&m.step.x, &m.step.y}) o->sizes[0] = 0;
-  for (float v : m.buffers.run({m.step}, m.out.buffer, kernels::targets().front(), 1)) ASSERT_EQ(v, 0);
-}
-
-TEST(LibraryConvolution, TheGradientOfWeightsIsDirectWhereChannelsLieApart) {
-  Case c{2, 64, 64, {28, 28}, {3, 3}, {1, 1}, {1, 1}, {1, 1}};
-  Made<float> m(c, ConvPart::weight_gradient, [] { return 0; });
-  EXPECT_EQ(weight_gradient_method(m.buffers.program, m.step), loop::ConvMethod::direct);
-}
-
 TEST(LibraryConvolution, WhoeverAsksHearsTheSameMethod) {
   Case c{1, 64, 64, {28, 28}, {3, 3}, {1, 1}, {1, 1}, {1, 1}};
   c.channels_last = true;
