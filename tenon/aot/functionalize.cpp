@@ -157,7 +157,7 @@ class Walk {
       auto* t = v ? values_[v->id].get<Tensor>() : nullptr;
       if (!t || !*t) continue;
       AliasedTensor now = functionalizer_.find(*t);
-      came_[i] = functionalizer_.look(now.memory, now.parts, now.handle.meta(), now.current);
+      came_[i] = functionalizer_.look(now.memory, now.path, now.handle.meta(), now.current);
     }
   }
 
@@ -274,13 +274,10 @@ class Walk {
     if (auto* tensor = value.get<Tensor>(); tensor && *tensor) {
       const AliasedTensor& t = functionalizer_.find(*tensor);
       if (t.memory->input != no_input)
-        convention_.aliases.push_back({result, Alias::input, t.memory->input, t.parts.empty()});
-      for (auto& [memory, earlier] : seen_)
-        if (memory == t.memory.get() && t.memory->input == no_input) {
-          convention_.aliases.push_back({result, Alias::output, earlier, false});
-          break;
-        }
-      seen_.emplace_back(t.memory.get(), result);
+        convention_.aliases.push_back({result, Alias::input, t.memory->input, t.path == whole});
+      auto [first, fresh] = first_result_.emplace(t.memory.get(), result);
+      if (!fresh && t.memory->input == no_input)
+        convention_.aliases.push_back({result, Alias::output, first->second, false});
       emit_output(functionalizer_.read(*tensor), output::User{result});
     } else if (value.is<SymInt>() && !value.get<SymInt>()->is_int()) {
       graph_.outputs.emplace_back(*value.get<SymInt>());
@@ -299,7 +296,7 @@ class Walk {
   std::vector<CallArg> values_;                                // by value of the program: handles, or numbers
   std::vector<Tensor> came_;                                   // by input of the signature: the tensor as it came
   std::vector<size_t> own_input_;                              // signature -> input of the new graph
-  std::vector<std::pair<Memory*, size_t>> seen_;               // memories of earlier results
+  std::unordered_map<const Memory*, size_t> first_result_;     // that looks at a memory
   std::optional<std::unordered_set<std::string_view>> bound_;  // symbols that sizes and numbers given by a call decide
 };
 
@@ -372,7 +369,7 @@ FunctionalProgram functionalize(const ExportedProgram& program, const Graph& sou
            " see the same memory as two dtypes and the program writes to it, which is not supported; pass a copy of "
            "one");
   if (!together.empty()) out = Walk(program, source.body()).run(together);
-  out.convention.guards = guards_of(program);
+  out.convention.guards = guards_of(program, out.graph.body(), out.convention);
   std::erase_if(together, [&](const Sharing& sharing) { return !has_user_input(sharing, program); });
   out.convention.sharing = together.empty() ? made_for : in_words(together, program);
   return out;

@@ -1,6 +1,8 @@
 // Views as other ways of looking at a memory, writes as its next version.
 #include "tenon/aot/functionalizer.h"
 
+#include <algorithm>
+
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/view_writes.h"
 #include "tenon/ops/views.h"
@@ -33,15 +35,29 @@ Tensor Functionalizer::fresh(const Tensor& value, size_t input, bool may_carry_g
   memory->base = value;
   memory->input = input;
   memory->may_carry_gradient = may_carry_gradient && is_differentiable(value.dtype());
-  return look(memory, {}, value.meta(), value);
+  return look(memory, whole, value.meta(), value);
 }
 
-Tensor Functionalizer::look(std::shared_ptr<Memory> memory, std::vector<remap::Part> parts, const TensorMeta& meta,
-                            Tensor current) {
+Tensor Functionalizer::look(std::shared_ptr<Memory> memory, Path path, const TensorMeta& meta, Tensor current) {
   Tensor handle(meta, &tracer.graph(), current.impl()->value);
   uint64_t version = memory->version;
-  tensors_[handle.impl()] = {handle, std::move(memory), std::move(parts), std::move(current), version};
+  tensors_[handle.impl()] = {handle, std::move(memory), path, std::move(current), version};
   return handle;
+}
+
+Path Functionalizer::along(Path path, const std::vector<remap::Part>& parts) {
+  for (const remap::Part& part : parts) {
+    pieces_.push_back({path, part});
+    path = static_cast<Path>(pieces_.size());
+  }
+  return path;
+}
+
+std::vector<remap::Part> Functionalizer::parts_of(Path path) const {
+  std::vector<remap::Part> parts;
+  for (; path != whole; path = pieces_[path - 1].before) parts.push_back(pieces_[path - 1].part);
+  std::reverse(parts.begin(), parts.end());
+  return parts;
 }
 
 Tensor Functionalizer::read(const Tensor& handle) {
@@ -49,7 +65,7 @@ Tensor Functionalizer::read(const Tensor& handle) {
   AliasedTensor& t = find(handle);
   if (t.version != t.memory->version) {
     DispatchScope scope(&tracer);
-    t.current = read_through(IndexMap{t.parts}, t.memory->base);
+    t.current = read_through(IndexMap{parts_of(t.path)}, t.memory->base);
     t.version = t.memory->version;
   }
   return t.current;
@@ -103,10 +119,8 @@ CallResults Functionalizer::view_call(const Op& op, const CallArgs& args, const 
     for (const auto& m : *known) for_each_tensor(m, [&](const TensorMeta& meta) { metas.push_back(meta); });
   std::vector<Tensor> handles;
   for (size_t i = 0; i < maps.size(); ++i) {
-    std::vector<remap::Part> parts = base.parts;
-    parts.insert(parts.end(), maps[i].parts.begin(), maps[i].parts.end());
     TensorMeta meta = i < metas.size() ? metas[i] : viewed(maps[i], base.handle.meta());
-    handles.push_back(look(base.memory, std::move(parts), meta, currents[i]));
+    handles.push_back(look(base.memory, along(base.path, maps[i].parts), meta, currents[i]));
   }
   if (op.schema.returns[0].type.list) return {CallArg(std::move(handles))};
   CallResults out;
@@ -140,24 +154,25 @@ CallResults Functionalizer::write_call(const Op& op, CallArgs args) {
 void Functionalizer::write(const Tensor& target, Tensor value) {
   AliasedTensor t = find(target);
   Memory& memory = *t.memory;
+  std::vector<remap::Part> parts = parts_of(t.path);
   DispatchScope scope(&tracer);
   if (value.dtype() != target.dtype()) {
     bool cuts = is_differentiable(target.dtype()) &&
                 !is_differentiable(value.dtype());  // x.lt_(0): its gradient is zero, not absent
-    value = cuts ? Tensor(copy(t.version == memory.version ? t.current : read_through(IndexMap{t.parts}, memory.base),
-                               value))
-                 : to(value, target.dtype());
+    value =
+        cuts ? Tensor(copy(t.version == memory.version ? t.current : read_through(IndexMap{parts}, memory.base), value))
+             : to(value, target.dtype());
   }
   if (value.sizes() != target.sizes()) value = expand(value, target.sizes());
   bool stopped = false;
   std::vector<Tensor> bases = {memory.base};
-  for (const remap::Part& s : t.parts) {
+  for (const remap::Part& s : parts) {
     auto* seen = std::get_if<remap::Reinterpret>(&s);  // as integers: autograd does not look there either
     stopped = stopped || std::holds_alternative<remap::Stop>(s) || (seen && !is_differentiable(seen->dtype));
     bases.push_back(read_step(s, bases.back()));
   }
   Tensor updated = value;
-  for (size_t i = t.parts.size(); i-- > 0;) updated = write_through(t.parts[i], bases[i], updated);
+  for (size_t i = parts.size(); i-- > 0;) updated = write_through(parts[i], bases[i], updated);
   if ((!grad_enabled() || stopped) &&
       memory.may_carry_gradient) {  // hidden from autograd: the old value's gradient stays
     GradMode on(true);
@@ -166,7 +181,7 @@ void Functionalizer::write(const Tensor& target, Tensor value) {
   memory.base = updated;
   ++memory.version;
   AliasedTensor& again = find(target);
-  if (t.parts.empty()) again.current = updated;
+  if (parts.empty()) again.current = updated;
   else again.current = value;
   again.version = memory.version;
 }

@@ -18,12 +18,17 @@ struct Memory {
   bool may_carry_gradient = true;
 };
 
+/// Parts from the base of a memory, one after the other: the last of them, which knows the one before it. A view of a
+/// view adds its own parts, however many lie before them.
+using Path = uint32_t;
+inline constexpr Path whole = 0;  // the base itself
+
 /// A tensor of the program: a way of looking at a memory.
 struct AliasedTensor {
   Tensor handle;                   // kept alive: it is the key
   std::shared_ptr<Memory> memory;  // shared by all tensors that look at it
-  std::vector<remap::Part> parts;  // from the base
-  Tensor current;                  // its value in the new graph, good for `version`
+  Path path = whole;
+  Tensor current;  // its value in the new graph, good for `version`
   uint64_t version = 0;
 };
 
@@ -43,7 +48,9 @@ class Functionalizer : public Dispatcher {
   /// A tensor with a memory of its own.
   Tensor fresh(const Tensor& value, size_t input = no_input, bool may_carry_gradient = true);
   /// A tensor that looks at a memory.
-  Tensor look(std::shared_ptr<Memory> memory, std::vector<remap::Part> parts, const TensorMeta& meta, Tensor current);
+  Tensor look(std::shared_ptr<Memory> memory, Path path, const TensorMeta& meta, Tensor current);
+  /// A path that goes on from another.
+  Path along(Path path, const std::vector<remap::Part>& parts);
   /// The value a handle stands for now; read again through its parts where its memory was written since.
   Tensor read(const Tensor& handle);
   AliasedTensor& find(const Tensor& handle);
@@ -66,6 +73,13 @@ class Functionalizer : public Dispatcher {
   bool has_open_symbols(const KnownMetas& metas) const;
   void now_told(const KnownMetas& metas);
 
+  std::vector<remap::Part> parts_of(Path path) const;
+
+  struct Piece {
+    Path before;
+    remap::Part part;
+  };
+  std::vector<Piece> pieces_;  // a path is the place of one, counted from 1
   std::unordered_map<const Tensor::Impl*, AliasedTensor> tensors_;
   std::unordered_set<SymInt> told_;        // symbols of inputs and of the nodes so far
   std::vector<sym::Replacement> settled_;  // symbols of the file that stand for expressions

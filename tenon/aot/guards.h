@@ -5,8 +5,9 @@
 
 namespace tenon {
 
-/// The guards of a program over its flattened arguments. One about something that arguments do not say (an attribute of
-/// the model) is left out.
-std::vector<InputGuard> guards_of(const ExportedProgram& program);
+/// The guards of a file over the sizes and numbers that the inputs of its functional graph have. One about something
+/// that arguments do not say (an attribute of the model), and one that these sizes meet by themselves, is left out.
+std::vector<sym::Guard> guards_of(const ExportedProgram& program, const GraphBody& graph,
+                                  const CallingConvention& convention);
 
 }  // namespace tenon

@@ -6,20 +6,10 @@
 #include "tenon/ops/random.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/symbolic_shapes.h"
+#include "tenon/trace/recorded.h"
 
 namespace tenon {
 namespace {
-
-std::vector<BasicArg<TensorMeta>> metas_of(const GraphBody& graph, const Node& node) {
-  std::vector<BasicArg<TensorMeta>> metas;
-  for (const Arg& r : node.results) {
-    auto* v = r.get<Value>();
-    if (v && *v && graph.info(*v).type != ValueType::tensor) metas.emplace_back(graph.info(*v).expr);
-    else if (v && !*v) metas.emplace_back();
-    else metas.push_back(map_tensors<TensorMeta>(r, [&](const Value& value) { return graph.info(value).meta; }));
-  }
-  return metas;
-}
 
 template <class F>
 void for_each_expr(const std::vector<BasicArg<TensorMeta>>& metas, F&& f) {
@@ -200,7 +190,7 @@ void Functionalizer::replay(const GraphBody& from, std::vector<CallArg>& values)
         args.push_back(
             map_tensors<Tensor>(a, [&](const Value& v) { return v ? values[v.id].as<Tensor>() : Tensor(); }));
     }
-    std::vector<BasicArg<TensorMeta>> metas = metas_of(from, node);
+    std::vector<BasicArg<TensorMeta>> metas = recorded_metas(from, node);
     if (!settled_.empty()) {
       for (CallArg& arg : args) arg = substituted(arg, settled_, [](const Tensor& t) { return t; });
       for (auto& meta : metas)
@@ -216,15 +206,7 @@ void Functionalizer::replay(const GraphBody& from, std::vector<CallArg>& values)
     tracer.metadata = {};
     if (open) settle_symbols(metas, results);
     now_told(metas);
-    for (size_t i = 0; i < node.results.size(); ++i) {
-      if (auto* v = node.results[i].get<Value>(); v && *v) values[v->id] = results[i];
-      else if (auto* list = node.results[i].get<std::vector<Value>>()) {
-        auto* tensors = results[i].get<std::vector<Tensor>>();
-        expect(tensors && tensors->size() == list->size(), node.op->name(),
-               " gave another number of tensors than its node has results");
-        for (size_t k = 0; k < list->size(); ++k) values[(*list)[k].id] = CallArg((*tensors)[k]);
-      }
-    }
+    keep_results(node, results, values);
   }
 }
 

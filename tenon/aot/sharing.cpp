@@ -112,7 +112,7 @@ void share(const Sharing& sharing, const GraphBody& from, Functionalizer& functi
     std::vector<remap::Part> parts = {remap::Strided{place.sizes, place.strides, place.offset}};
     DispatchScope scope(&functionalizer.tracer);
     Tensor current = everyone ? read_through(IndexMap{parts}, memory->base) : functionalizer.read(own);
-    values[v->id] = functionalizer.look(memory, std::move(parts), own.meta(), std::move(current));
+    values[v->id] = functionalizer.look(memory, functionalizer.along(whole, parts), own.meta(), std::move(current));
   }
 }
 

@@ -8,20 +8,10 @@
 #include "tenon/rules/registry.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/sym/evaluate.h"
+#include "tenon/trace/recorded.h"
 
 namespace tenon::dialect {
 namespace {
-
-std::vector<BasicArg<TensorMeta>> metas_of(const GraphBody& graph, const Node& node) {
-  std::vector<BasicArg<TensorMeta>> metas;
-  for (const Arg& r : node.results) {
-    auto* v = r.get<Value>();
-    if (v && *v && graph.info(*v).type != ValueType::tensor) metas.emplace_back(graph.info(*v).expr);
-    else if (v && !*v) metas.emplace_back();
-    else metas.push_back(map_tensors<TensorMeta>(r, [&](const Value& value) { return graph.info(value).meta; }));
-  }
-  return metas;
-}
 
 bool is_number(const ValueInfo& info) {
   return info.type == ValueType::integer || info.type == ValueType::floating || info.type == ValueType::boolean;
@@ -153,14 +143,14 @@ class Retracer {
   void call(const Node& node, const GraphBody& from, std::vector<CallArg>& values) {
     CallArgs args;
     for (const Arg& a : node.args) args.push_back(argument(a, from, values));
-    std::vector<BasicArg<TensorMeta>> metas = metas_of(from, node);
+    std::vector<BasicArg<TensorMeta>> metas = recorded_metas(from, node);
     nodes_.known_metas = &metas;
     nodes_.known_for = node.op->functional ? nullptr : node.op;
     GradMode grad(node.grad_enabled);
     CallResults results = functional_.call(*node.op, std::move(args));
     nodes_.known_metas = nullptr;
     for (size_t i = 0; i < results.size() && i < metas.size(); ++i) same_sizes(results[i], metas[i]);
-    set_results(node, results, values);
+    keep_results(node, results, values);
   }
 
   // A size that only a run can tell has one name, also where what a call became gave it another.
@@ -202,18 +192,6 @@ class Retracer {
         if (auto* e = arg.get<SymInt>()) renamed(*e);
         else if (auto* sizes = arg.get<Sizes>()) all(*sizes);
       }
-  }
-
-  static void set_results(const Node& node, const CallResults& results, std::vector<CallArg>& values) {
-    for (size_t i = 0; i < node.results.size() && i < results.size(); ++i) {
-      if (auto* v = node.results[i].get<Value>(); v && *v) values[v->id] = results[i];
-      else if (auto* list = node.results[i].get<std::vector<Value>>()) {
-        auto* tensors = results[i].get<std::vector<Tensor>>();
-        expect(tensors && tensors->size() == list->size(), node.op->name(),
-               " gave another number of tensors than its node has results");
-        for (size_t k = 0; k < list->size(); ++k) values[(*list)[k].id] = CallArg((*tensors)[k]);
-      }
-    }
   }
 
   // Grad mode says nothing behind autograd: the body stands where the region stood.

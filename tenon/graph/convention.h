@@ -85,20 +85,6 @@ struct Alias {
   bool whole = false;                              // it is that tensor itself, not a view of it
 };
 
-/// Where a guard's number comes from: a question to one of the caller's flattened arguments.
-struct GuardSource {
-  sym::Expr symbol;
-  size_t leaf = 0;
-  enum class What : uint8_t { value, rank, count, offset, size, stride } what = What::value;
-  size_t dim = 0;  // size, stride
-};
-/// A condition that the caller's arguments must meet, and the words to say it in.
-struct InputGuard {
-  sym::Expr condition;
-  std::vector<GuardSource> sources;  // one per symbol of the condition
-  std::string reason;
-};
-
 struct CallingConvention {
   std::vector<InputMeaning> inputs;    // one per graph input
   std::vector<OutputMeaning> outputs;  // one per graph output
@@ -109,7 +95,7 @@ struct CallingConvention {
       user_outputs;  // per flattened result: none for a tensor or number of the graph, else the constant
   std::vector<std::string> user_names;  // names of flattened arguments
   Tree in, out;
-  std::vector<InputGuard> guards;
+  std::vector<sym::Guard> guards;  // what the program was exported under, over the sizes of its inputs
   std::string sharing;  // which of the caller's tensors share memory that is written, in words; empty: none
 };
 

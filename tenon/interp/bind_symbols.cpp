@@ -4,9 +4,8 @@
 
 namespace tenon::interp {
 
-sym::Bindings bind_symbols(std::span<const loop::Input> expected, const sym::Ranges& ranges,
-                           std::span<const CallArg> inputs) {
-  sym::Bindings symbols;
+std::optional<std::string> why_not_bound(std::span<const loop::Input> expected, const sym::Ranges& ranges,
+                                         std::span<const CallArg> inputs, sym::Bindings& symbols) {
   struct Later {
     SymInt expr;
     int64_t value;
@@ -14,24 +13,25 @@ sym::Bindings bind_symbols(std::span<const loop::Input> expected, const sym::Ran
     int dim;
   };
   std::vector<Later> later;
-  auto meet = [&](SymInt expr, int64_t value, size_t input, int dim) {
+  auto meet = [&](SymInt expr, int64_t value, size_t input, int dim) -> std::optional<std::string> {
     auto where = [&] {
       return dim < 0 ? "input " + expected[input].name : text("input ", expected[input].name, ", dimension ", dim);
     };
     if (expr.is_int()) {
-      require(expr.as_int() == value, where(), ": expected ", expr, ", got ", value);
-      return;
+      if (expr.as_int() != value) return text(where(), ": expected ", expr, ", got ", value);
+      return std::nullopt;
     }
     if (expr.is_symbol() && !symbols.find(expr)) {
       sym::Range range = ranges.of(expr);
       // As torch.export: sizes 0 and 1 are let through where the range begins at 2, because that bound is an artefact
       // of tracing.
       bool fits = range.contains(value) || (value >= 0 && value < 2 && range.lo <= 2);
-      require(fits, where(), ": expected a size in ", range, " (", expr, "), got ", value);
+      if (!fits) return text(where(), ": expected a size in ", range, " (", expr, "), got ", value);
       symbols.set(expr, value);
-      return;
+      return std::nullopt;
     }
     later.push_back({expr, value, input, dim});
+    return std::nullopt;
   };
   for (size_t i = 0; i < expected.size(); ++i) {
     const loop::Input& input = expected[i];
@@ -39,14 +39,16 @@ sym::Bindings bind_symbols(std::span<const loop::Input> expected, const sym::Ran
     if (input.type == loop::Input::Type::tensor) {
       if (inputs[i].is_none()) continue;
       auto* t = inputs[i].get<Tensor>();
-      require(t && *t, "input ", input.name, ": expected a tensor, ", input.meta);
-      require(t->dtype() == input.meta.dtype, "input ", input.name, ": expected ", input.meta.dtype, ", got ",
-              t->dtype());
-      require(t->rank() == input.meta.rank(), "input ", input.name, ": expected ", input.meta.rank(), " dimensions (",
-              input.meta, "), got ", t->meta());
-      for (size_t d = 0; d < t->rank(); ++d) meet(input.meta.sizes[d], t->sizes()[d].as_int(), i, static_cast<int>(d));
+      if (!t || !*t) return text("input ", input.name, ": expected a tensor, ", input.meta);
+      if (t->dtype() != input.meta.dtype)
+        return text("input ", input.name, ": expected ", input.meta.dtype, ", got ", t->dtype());
+      if (t->rank() != input.meta.rank())
+        return text("input ", input.name, ": expected ", input.meta.rank(), " dimensions (", input.meta, "), got ",
+                    t->meta());
+      for (size_t d = 0; d < t->rank(); ++d)
+        if (auto why = meet(input.meta.sizes[d], t->sizes()[d].as_int(), i, static_cast<int>(d))) return why;
     } else if (auto* e = inputs[i].get<SymInt>()) {
-      meet(input.number, e->as_int(), i, -1);
+      if (auto why = meet(input.number, e->as_int(), i, -1)) return why;
     } else if (auto* d = inputs[i].get<double>(); d && input.number.is_symbol()) {
       symbols.set_real(input.number, *d);
     } else if (auto* b = inputs[i].get<bool>(); b && input.number.is_symbol()) {
@@ -81,9 +83,17 @@ sym::Bindings bind_symbols(std::span<const loop::Input> expected, const sym::Ran
     for (SymInt s : sym::symbols_of(l.expr)) complete = complete && symbols.find(s);
     if (!complete) continue;
     int64_t derived = sym::evaluate(l.expr, symbols);
-    require(derived == l.value, "input ", expected[l.input].name, l.dim < 0 ? "" : text(", dimension ", l.dim),
-            ": expected ", l.expr, " = ", derived, ", got ", l.value);
+    if (derived != l.value)
+      return text("input ", expected[l.input].name, l.dim < 0 ? "" : text(", dimension ", l.dim), ": expected ", l.expr,
+                  " = ", derived, ", got ", l.value);
   }
+  return std::nullopt;
+}
+
+sym::Bindings bind_symbols(std::span<const loop::Input> expected, const sym::Ranges& ranges,
+                           std::span<const CallArg> inputs) {
+  sym::Bindings symbols;
+  if (auto why = why_not_bound(expected, ranges, inputs, symbols)) fail(*why);
   return symbols;
 }
 

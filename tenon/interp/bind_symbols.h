@@ -11,5 +11,8 @@ namespace tenon::interp {
 /// nothing.
 sym::Bindings bind_symbols(std::span<const loop::Input> expected, const sym::Ranges& ranges,
                            std::span<const CallArg> inputs);
+/// Likewise, for those who try: what does not fit, in words; nothing where everything does and `symbols` have it.
+std::optional<std::string> why_not_bound(std::span<const loop::Input> expected, const sym::Ranges& ranges,
+                                         std::span<const CallArg> inputs, sym::Bindings& symbols);
 
 }  // namespace tenon::interp

@@ -56,12 +56,18 @@ bool resolve(loop::Buffer& b, const sym::Bindings& symbols) {
   return true;
 }
 
-/// Whether some of the symbols of a list are among these.
-bool has(std::span<const SymInt> list, const Symbols& symbols) {
+/// Whether every symbol of these is among those.
+bool all_in(std::span<const SymInt> list, const Symbols& symbols) {
   for (SymInt e : list)
     if (!e.is_int())
       for (SymInt s : sym::symbols_of(e))
-        if (symbols.contains(s.name())) return true;
+        if (!symbols.contains(s.name())) return false;
+  return true;
+}
+bool any_in(SymInt e, const Symbols& symbols) {
+  if (e.is_int()) return false;
+  for (SymInt s : sym::symbols_of(e))
+    if (symbols.contains(s.name())) return true;
   return false;
 }
 
@@ -85,50 +91,53 @@ ProgramRunner::ProgramRunner(const loop::Program& program)
 
 ProgramRunner::~ProgramRunner() = default;
 
-Prepared& ProgramRunner::prepare(const Block& block, Segment& segment, const sym::Bindings& symbols) {
-  // Symbols that change within a run count for those segments alone that speak of them.
-  Symbols ignored;
-  for (std::string_view name : segments_->changing)
-    if (!segment.depends.contains(name)) ignored.insert(name);
-  std::vector<std::pair<sym::Expr, sym::Expr>> key;
-  const auto* values = &symbols.values();
-  if (!ignored.empty()) {
-    for (const auto& entry : *values)
-      if (!ignored.contains(entry.first.name())) key.push_back(entry);
-    values = &key;
+Prepared& ProgramRunner::prepare(Segment& segment, const sym::Bindings& symbols) {
+  for (auto it = segment.prepared.begin(); it != segment.prepared.end(); ++it) {
+    bool same = true;
+    for (size_t i = 0; same && i < segment.depends.size(); ++i)
+      same = symbols.find(segment.depends[i]) == it->symbols[i];
+    if (!same) continue;
+    if (it != segment.prepared.begin()) segment.prepared.splice(segment.prepared.begin(), segment.prepared, it);
+    return segment.prepared.front();
   }
-  for (auto it = segment.prepared.begin(); it != segment.prepared.end(); ++it)
-    if (it->symbols == *values) {
-      if (it != segment.prepared.begin()) segment.prepared.splice(segment.prepared.begin(), segment.prepared, it);
-      return segment.prepared.front();
-    }
   Prepared p;
-  p.symbols = *values;
-  p.buffers = program_.buffers;
-  for (BufferId b = 0; b < p.buffers.size(); ++b) {
-    loop::Buffer& buffer = p.buffers[b];
-    bool changes = !ignored.empty() && (has(buffer.sizes, ignored) || has(buffer.strides, ignored));
-    if (changes || !resolve(buffer, symbols)) buffer = program_.buffers[b];
-    else if (buffer.role == Role::output && buffer.view_of == no_buffer) p.outputs.push_back(b);
+  Symbols depends;
+  for (SymInt symbol : segment.depends) {
+    p.symbols.push_back(symbols.find(symbol));
+    depends.insert(symbol.name());
   }
-  for (BufferId b : block.views) {
-    const loop::Buffer& buffer = p.buffers[b];
+  for (BufferId b : segment.uses) {
+    loop::Buffer buffer = program_.buffers[b];
+    bool lasts = all_in(buffer.sizes, depends) && all_in(buffer.strides, depends);
+    if (!lasts || !resolve(buffer, symbols)) buffer = program_.buffers[b];
+    else if (buffer.role == Role::output && buffer.view_of == no_buffer) p.outputs.push_back(b);
+    segments_->buffers[b] = buffer;
+    p.buffers.emplace(b, std::move(buffer));
+  }
+  std::unordered_set<BufferId> told;
+  for (size_t i = 0; i < segment.calls.size(); ++i)
+    for (size_t r = 0; r < segment.told[i].size(); ++r)
+      if (segment.told[i][r]) told.insert(segment.calls[i]->results[r].id);
+  for (BufferId b : segment.views) {
+    const loop::Buffer& buffer = p.buffers.at(b);
     if (!is_resolved(buffer)) continue;
     SymInt offset = program_.buffers[b].offset;
-    if (!has(std::span(&offset, 1), segments_->changing)) {
+    if (!any_in(offset, segments_->changing)) {
       auto value = value_of(offset, symbols);
       if (!value) continue;
       offset = sym::checked_mul(*value, static_cast<int64_t>(item_size(buffer.dtype)));
     } else {
       offset = offset * static_cast<int64_t>(item_size(buffer.dtype));
     }
+    if (told.contains(buffer.view_of)) p.views_of_told[buffer.view_of].push_back(p.views.size());
     p.views.push_back({b, buffer.view_of, offset, reach_bytes(buffer)});
   }
-  Resolved resolved{program_, p.buffers, symbols};
+  Resolved resolved{program_, segments_->buffers, symbols};
   std::vector<Lifetime> lifetimes;
-  for (size_t i = 0; i < segment.born.size(); ++i)
-    lifetimes.push_back(
-        {static_cast<size_t>(reach_bytes(p.buffers[segment.born[i]])), segment.first[i], segment.last[i]});
+  for (size_t i = 0; i < segment.born.size(); ++i) {
+    p.extents.push_back(reach_bytes(p.buffers.at(segment.born[i])));
+    lifetimes.push_back({static_cast<size_t>(p.extents[i]), segment.first[i], segment.last[i]});
+  }
   for (size_t i = 0; i < segment.steps.size(); ++i) {
     const loop::Step& step = segment.steps[i];
     p.stages.emplace_back();
@@ -196,7 +205,8 @@ CallArg evaluated(const CallArg& arg, const sym::Bindings& symbols) {
 [[noreturn]] void fail_in(const std::string& origin, const std::string& what) {
   size_t equals = origin.rfind(" = ");
   std::string op = equals == origin.npos ? origin : origin.substr(equals + 3);
-  fail("node ", starts_with(what, op) ? origin.substr(0, origin.size() - op.size()) : origin + ": ", what);
+  bool node = origin.find("::") != origin.npos;  // not the arguments, nor the results
+  fail(node ? "node " : "", starts_with(what, op) ? origin.substr(0, origin.size() - op.size()) : origin + ": ", what);
 }
 
 /// ", but s0 is 3, s1 is 4"
@@ -242,19 +252,19 @@ class ProgramRunner::Run {
   }
 
   void place(Segment& segment, const Prepared& p, bool outermost) {
-    if (outermost) place_inputs(p);
+    if (outermost) place_inputs(segment, p);
     if (!segment.memory || segment.memory->size() < p.bytes) segment.memory = std::make_shared<Storage>(p.bytes);
     std::byte* base = segment.memory->mutable_data();
     for (size_t i = 0; i < segment.born.size(); ++i) {
       places_[segment.born[i]] = base + p.offsets[i];
-      extent_[segment.born[i]] = reach_bytes(p.buffers[segment.born[i]]);
+      extent_[segment.born[i]] = p.extents[i];
     }
     for (BufferId b : p.outputs)
       if (outermost && !places_[b]) {
-        const loop::Buffer& buffer = p.buffers[b];
+        const loop::Buffer& buffer = p.buffers.at(b);
         put(b, Tensor(meta_of(buffer), std::make_shared<Storage>(static_cast<size_t>(reach_bytes(buffer)))), true);
       }
-    place_views(p);
+    for (const Prepared::View& view : p.views) place_view(view, p);
   }
 
   void step(const Segment& segment, const Prepared& p, size_t i) {
@@ -293,11 +303,11 @@ class ProgramRunner::Run {
   }
 
   // The caller's memory is used as it is where it lies as the program expects; else it is laid out anew.
-  void place_inputs(const Prepared& p) {
-    for (size_t i = 0; i < inputs_.size(); ++i) {
+  void place_inputs(const Segment& segment, const Prepared& p) {
+    for (size_t i : segment.inputs) {
       const loop::Input& input = program_.inputs[i];
-      if (placed_[i] || input.buffer == no_buffer) continue;
-      const loop::Buffer& b = p.buffers[input.buffer];
+      if (placed_[i]) continue;
+      const loop::Buffer& b = p.buffers.at(input.buffer);
       auto* given = inputs_[i].get<Tensor>();
       bool absent = !given || !*given;
       if (absent) require(options_.absent_are_ones, "input ", input.name, ": expected a tensor, ", input.meta);
@@ -316,21 +326,20 @@ class ProgramRunner::Run {
   }
 
   // A view lies within its base, or elsewhere in the caller's storage; anything else would be another tensor's memory.
-  void place_views(const Prepared& p) {
-    for (const Prepared::View& v : p.views) {
-      if (places_[v.buffer] || !places_[v.root]) continue;
-      int64_t offset = v.offset.is_int() ? v.offset.as_int() : sym::evaluate(v.offset, symbols);
-      int64_t before = held_[v.root] ? held_[v.root].bytes() - held_[v.root].storage()->data() : 0;
-      require(v.bytes == 0 || (offset >= -before && sym::checked_add(offset, v.bytes) <= extent_[v.root]),
-              p.buffers[v.buffer].name, ": a view of ", p.buffers[v.buffer].sizes, " with strides ",
-              p.buffers[v.buffer].strides, " from byte ", offset, " reaches beyond its base");
-      places_[v.buffer] = places_[v.root] + (v.bytes == 0 ? 0 : offset);
-    }
+  void place_view(const Prepared::View& v, const Prepared& p) {
+    if (places_[v.buffer] || !places_[v.root]) return;
+    int64_t offset = v.offset.is_int() ? v.offset.as_int() : sym::evaluate(v.offset, symbols);
+    int64_t before = held_[v.root] ? held_[v.root].bytes() - held_[v.root].storage()->data() : 0;
+    const loop::Buffer& buffer = p.buffers.at(v.buffer);
+    require(v.bytes == 0 || (offset >= -before && sym::checked_add(offset, v.bytes) <= extent_[v.root]), buffer.name,
+            ": a view of ", buffer.sizes, " with strides ", buffer.strides, " from byte ", offset,
+            " reaches beyond its base");
+    places_[v.buffer] = places_[v.root] + (v.bytes == 0 ? 0 : offset);
   }
 
   Tensor tensor(loop::BufferRef b, const Prepared& p) const {
     if (!b) return {};
-    loop::Buffer buffer = p.buffers[b.id];
+    loop::Buffer buffer = p.buffers.at(b.id);
     resolve(buffer, symbols);
     if (held_[b.id] && held_[b.id].sizes() == buffer.sizes) return held_[b.id];
     return borrowed(buffer, places_[b.id]);
@@ -360,12 +369,15 @@ class ProgramRunner::Run {
       operands.grain = host.grain.as_int();
     }
     call_host(operands);
-    place_views(p);
+    for (size_t i = 0; i < told.size(); ++i)
+      if (told[i])
+        if (auto views = p.views_of_told.find(host.results[i].id); views != p.views_of_told.end())
+          for (size_t view : views->second) place_view(p.views[view], p);
   }
 
   Tensor writable(loop::BufferRef b, const Prepared& p) const {
     if (held_[b.id]) return held_[b.id];
-    loop::Buffer buffer = p.buffers[b.id];
+    loop::Buffer buffer = p.buffers.at(b.id);
     resolve(buffer, symbols);
     auto bytes = static_cast<size_t>(reach_bytes(buffer));
     return Tensor(meta_of(buffer), lent_storage(std::span(places_[b.id], bytes), nullptr));
@@ -392,7 +404,11 @@ class ProgramRunner::Run {
     loop::Buffer buffer = program_.buffers[b.id];
     require(sizes.size() == buffer.sizes.size(), c.name, ": the data ask for a result of sizes ", sizes,
             ", but the program has ", buffer.sizes);
-    sym::Bindings now = symbols;
+    sym::Bindings now;  // of the symbols that it has
+    for (const Sizes* list : {&buffer.sizes, &buffer.strides})
+      for (SymInt e : *list)
+        for (SymInt symbol : sym::symbols_of(e))
+          if (auto known = symbols.find(symbol); known && known->is_int()) now.set(symbol, known->as_int());
     for (size_t d = 0; d < sizes.size(); ++d) {
       if (!buffer.sizes[d].is_symbol()) continue;
       if (!changing_.contains(buffer.sizes[d].name()))
@@ -409,7 +425,7 @@ class ProgramRunner::Run {
   }
 
   void bind(const loop::Bind& bind, const Prepared& p) {
-    const loop::Buffer& b = p.buffers[bind.from];
+    const loop::Buffer& b = p.buffers.at(bind.from);
     if (bind.dim < 0 && is_floating(b.dtype)) {
       symbols.set_real(bind.symbol, number_in(b, places_[bind.from]));
       return;
@@ -423,7 +439,7 @@ class ProgramRunner::Run {
 
   void check(const loop::Check& check, const Prepared& p) const {
     bool holds = check.tensor == no_buffer ? sym::evaluate_bool(check.condition, symbols)
-                                           : number_in(p.buffers[check.tensor], places_[check.tensor]) != 0;
+                                           : number_in(p.buffers.at(check.tensor), places_[check.tensor]) != 0;
     require_check(holds, check, symbols);
   }
 
@@ -467,7 +483,7 @@ void ProgramRunner::run_block(Block& block, Run& run, const Options& options) {
   if (!outermost) run.forget(block);
   for (Segment& segment : block.segments) {
     bool on_state = outermost && &segment == &block.segments.front();
-    Prepared& p = prepare(block, segment, run.symbols);
+    Prepared& p = prepare(segment, run.symbols);
     std::unique_lock<std::mutex> deriving;
     if (on_state && options.derived) {
       deriving = std::unique_lock(options.derived->mutex);

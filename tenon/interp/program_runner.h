@@ -41,7 +41,7 @@ class ProgramRunner {
 
  private:
   class Run;
-  Prepared& prepare(const Block& block, Segment& segment, const sym::Bindings& symbols);
+  Prepared& prepare(Segment& segment, const sym::Bindings& symbols);
   void check_guards(const Run& run) const;
   void run_block(Block& block, Run& run, const Options& options);
   void run_control(const loop::Control& control, std::vector<Block>& bodies, Run& run, const Options& options);

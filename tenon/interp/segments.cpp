@@ -1,5 +1,7 @@
 #include "tenon/interp/segments.h"
 
+#include <algorithm>
+
 #include "tenon/base/error.h"
 
 namespace tenon::interp {
@@ -35,8 +37,9 @@ class Cut {
     find_owners();
     find_lives();
     give_out();
-    for (const Place& place : places_)
-      for (Segment& s : place.block->segments) s.depends = dependencies(s);
+    find_uses();
+    find_dependencies();
+    out_.buffers = program_.buffers;
     return std::move(out_);
   }
 
@@ -59,21 +62,23 @@ class Cut {
       if (auto* control = std::get_if<loop::Control>(&steps[i])) s.control[i].resize(control->bodies.size());
     s.calls.resize(steps.size());
     s.told.resize(steps.size());
+    Symbols to_come;  // bound at the end, behind everything else
+    for (const loop::Step& step : steps)
+      if (auto* bind = std::get_if<loop::Bind>(&step)) to_come.insert(bind->symbol.name());
     for (size_t i = 0; i < steps.size(); ++i) {
       auto* call = std::get_if<loop::Call>(&steps[i]);
       if (!call) continue;
       s.calls[i] = plan::host_call(program_, *call);
-      for (loop::BufferRef b : s.calls[i]->results) s.told[i].push_back(is_told(b.id, steps.subspan(i + 1)));
+      for (loop::BufferRef b : s.calls[i]->results) s.told[i].push_back(mentions(b.id, to_come));
     }
     return s;
   }
 
-  // Whether the sizes of a buffer are bound only by steps to come.
-  bool is_told(BufferId b, std::span<const loop::Step> to_come) const {
-    for (const loop::Step& step : to_come)
-      if (auto* bind = std::get_if<loop::Bind>(&step))
-        for (SymInt size : program_.buffers[b].sizes)
-          if (sym::has_symbol(size, bind->symbol)) return true;
+  bool mentions(BufferId b, const Symbols& symbols) const {
+    if (symbols.empty()) return false;
+    for (SymInt size : program_.buffers[b].sizes)
+      for (SymInt symbol : sym::symbols_of(size))
+        if (symbols.contains(symbol.name())) return true;
     return false;
   }
 
@@ -206,28 +211,69 @@ class Cut {
     }
   }
 
-  Symbols dependencies(const Segment& segment) const {
-    Symbols found;
-    if (out_.changing.empty()) return found;
-    auto size = [&](SymInt e) {
-      if (e.is_int()) return;
-      for (SymInt symbol : sym::symbols_of(e))
-        if (out_.changing.contains(symbol.name())) found.insert(symbol.name());
-    };
-    auto buffer = [&](BufferId b) {
-      for (BufferId each : {b, root_of(b)})
-        for (const Sizes* list : {&program_.buffers[each].sizes, &program_.buffers[each].strides})
-          for (SymInt e : *list) size(e);
-    };
-    for (const loop::Step& step : segment.steps) {
-      if (std::holds_alternative<loop::Control>(step)) continue;
-      loop::for_each_read(program_, step, buffer);
-      loop::for_each_write(program_, step, buffer);
-      if (!std::holds_alternative<loop::Call>(step) && !std::holds_alternative<loop::Check>(step))
-        loop::for_each_size(program_, step, size);
-    }
-    for (BufferId b : segment.born) buffer(b);
-    return found;
+  // Bodies use what the segments around them have placed.
+  void find_uses() {
+    for_each_step([&](const loop::Step& step, size_t at, size_t s, size_t) {
+      auto use = [&](BufferId b) {
+        for (BufferId each : {b, root_of(b)}) {
+          places_[at].block->segments[s].uses.push_back(each);
+          for (size_t in = at; in != 0; in = places_[in].parent) {
+            const Place& place = places_[in];
+            if (owner_[each] == 0 || owner_[each] == place.parent)
+              places_[place.parent].block->segments[place.segment].uses.push_back(each);
+          }
+        }
+      };
+      loop::for_each_read(program_, step, use);
+      loop::for_each_write(program_, step, use);
+    });
+    std::unordered_map<BufferId, size_t> input_of;
+    for (size_t i = 0; i < program_.inputs.size(); ++i)
+      if (BufferId b = program_.inputs[i].buffer; b != no_buffer) {
+        input_of.emplace(b, i);
+        out_.main.segments[0].uses.push_back(b);
+      }
+    for (size_t at = 0; at < places_.size(); ++at)
+      for (Segment& s : places_[at].block->segments) {
+        std::sort(s.uses.begin(), s.uses.end());
+        s.uses.erase(std::unique(s.uses.begin(), s.uses.end()), s.uses.end());
+        for (BufferId b : s.uses) {
+          if (program_.buffers[b].view_of != no_buffer && owner_[b] == at) s.views.push_back(b);
+          if (auto input = input_of.find(b); at == 0 && input != input_of.end()) s.inputs.push_back(input->second);
+        }
+      }
+  }
+
+  // What changes within a run counts for those segments alone whose own steps speak of it.
+  void find_dependencies() {
+    for (const Place& place : places_)
+      for (Segment& segment : place.block->segments) {
+        Symbols found;
+        auto add = [&](SymInt e, bool changing_too) {
+          if (e.is_int()) return;
+          for (SymInt symbol : sym::symbols_of(e))
+            if ((changing_too || !out_.changing.contains(symbol.name())) && found.insert(symbol.name()).second)
+              segment.depends.push_back(symbol);
+        };
+        auto add_sizes = [&](BufferId b, bool changing_too) {
+          for (const Sizes* list : {&program_.buffers[b].sizes, &program_.buffers[b].strides})
+            for (SymInt e : *list) add(e, changing_too);
+        };
+        for (const loop::Step& step : segment.steps) {
+          if (std::holds_alternative<loop::Control>(step)) continue;
+          auto own = [&](BufferId b) {
+            for (BufferId each : {b, root_of(b)}) add_sizes(each, true);
+          };
+          loop::for_each_read(program_, step, own);
+          loop::for_each_write(program_, step, own);
+          if (!std::holds_alternative<loop::Call>(step) && !std::holds_alternative<loop::Check>(step))
+            loop::for_each_size(program_, step, [&](SymInt e) { add(e, true); });
+        }
+        for (BufferId b : segment.uses) {
+          add_sizes(b, false);
+          add(program_.buffers[b].offset, false);
+        }
+      }
   }
 
   const loop::Program& program_;

@@ -14,6 +14,9 @@ void Lowering::run() {
   ShapesScope shapes(&graph_.shapes);
   add_inputs();
   find_outputs();
+  program_.origins.emplace_back("the arguments");
+  for (const sym::Guard& guard : convention_.guards)
+    add_guard(guard.condition, text("the program was exported under ", guard.reason, ", where ", guard.where));
   lower_nodes();
   program_.origins.emplace_back("the results");
   add_outputs();
@@ -153,6 +156,10 @@ loop::BufferId Lowering::add_view(BufferId from, const IndexMap& map, const Tens
   b.offset = meta.offset - (item == root_item ? whole.offset : sym::floor_div(whole.offset * root_item, item));
   b.map = before;
   b.map.parts.insert(b.map.parts.end(), map.parts.begin(), map.parts.end());
+  // A view of a view of a view: how it lies in its storage says as much, and views without end do not add up.
+  constexpr size_t most_parts = 32;
+  if (b.map.parts.size() > most_parts && meta.dtype == whole.dtype)
+    b.map.parts = {remap::Strided{meta.sizes, meta.strides, meta.offset}};
   return id;
 }
 
@@ -319,18 +326,21 @@ void Lowering::guard(const Node& node, const CallArgs& args) {
     if (node.op->def && node.op->def->view) node.op->def->view(call);  // its base may lie otherwise here
     else infer(*node.op, args);
   }
-  for (size_t i = before; i < lowered_.relied_on.guards.size(); ++i) add_guard(lowered_.relied_on.guards.begin()[i]);
+  for (size_t i = before; i < lowered_.relied_on.guards.size(); ++i) {
+    const sym::Guard& guard = lowered_.relied_on.guards.begin()[i];
+    add_guard(guard.condition, text(guard.where, " relies on ", guard.condition, ": ", guard.reason));
+  }
 }
 
-void Lowering::add_guard(const sym::Guard& guard) {
-  loop::Check check{guard.condition, no_buffer, text(guard.where, " relies on ", guard.condition, ": ", guard.reason)};
+void Lowering::add_guard(SymInt condition, std::string message) {
+  loop::Check check{condition, no_buffer, std::move(message)};
   bool from_inputs = lowered_.depth == 0;
-  for (SymInt s : sym::symbols_of(guard.condition))
+  for (SymInt s : sym::symbols_of(condition))
     from_inputs = from_inputs && lowered_.given.contains(std::string(s.name()));
   if (from_inputs) {
     lowered_.guards.push_back(std::move(check));
     lowered_.guard_origins.push_back(static_cast<uint32_t>(program_.origins.size() - 1));
-  } else if (is_known(guard.condition)) program_.steps.emplace_back(std::move(check));
+  } else if (is_known(condition)) program_.steps.emplace_back(std::move(check));
 }
 
 // Conditions on what the inputs tell come before every other step.

@@ -73,7 +73,7 @@ class Lowering {
   void check_range(SymInt symbol);
   /// What the rule of a call with symbolic sizes relies on: guards of the program, or checks before the node's steps.
   void guard(const Node& node, const CallArgs& args);
-  void add_guard(const sym::Guard& guard);
+  void add_guard(SymInt condition, std::string message);
   void add_guards_in_front();
   /// A number that a call leaves in a buffer, and the expression that it is in the program.
   void bind_number(SymInt expr, BufferId from, std::vector<loop::Bind>& binds);

@@ -1,6 +1,7 @@
 #include "tenon/session/session.h"
 
 #include <mutex>
+#include <unordered_map>
 
 #include "tenon/interp/program_runner.h"
 #include "tenon/ops/random.h"
@@ -8,45 +9,6 @@
 #include "tenon/session/arguments.h"
 
 namespace tenon {
-namespace {
-
-std::optional<int64_t> answer(const GuardSource& source, const CallArg& given) {
-  using What = GuardSource::What;
-  auto* t = given.get<Tensor>();
-  if (!t || !*t) {
-    auto* number = given.get<SymInt>();
-    return source.what == What::value && number ? number->constant() : std::nullopt;
-  }
-  auto in = [&](const Sizes& list) { return source.dim < list.size() ? list[source.dim].constant() : std::nullopt; };
-  switch (source.what) {
-    case What::value:
-      return t->numel() == SymInt(1) && !is_floating(t->dtype()) ? std::optional(scalar_integer(*t)) : std::nullopt;
-    case What::rank: return static_cast<int64_t>(t->rank());
-    case What::count: return t->numel().constant();
-    case What::offset: return t->meta().offset.constant();
-    case What::size: return in(t->sizes());
-    case What::stride: return in(t->strides());
-  }
-  unreachable();
-}
-
-void check_guards(const CallingConvention& convention, std::span<const CallArg> inputs) {
-  for (const InputGuard& guard : convention.guards) {
-    sym::Bindings bindings;
-    for (const GuardSource& source : guard.sources)
-      if (auto value = source.leaf < inputs.size() ? answer(source, inputs[source.leaf]) : std::nullopt)
-        bindings.set(source.symbol, *value);
-    if (bindings.size() != guard.sources.size() || sym::evaluate_bool(guard.condition, bindings)) continue;
-    std::string numbers;
-    for (auto& [symbol, value] : bindings.values())
-      numbers += text(numbers.empty() ? "" : ", ", symbol.name(), " is ", value);
-    fail("the inputs do not meet a condition the program was exported under: ", quoted(guard.reason, 200), ", but ",
-         numbers, "; pass inputs that do, or export the program for these");
-  }
-}
-
-}  // namespace
-
 Session::Session(std::shared_ptr<const Executable> executable)
     : executable_(std::move(executable)), runner_(std::make_unique<interp::ProgramRunner>(executable_->program)) {
   for (size_t i = 0; i < executable_->program.inputs.size(); ++i)
@@ -94,7 +56,6 @@ RunResult Session::run(State& state, const std::vector<CallArg>& inputs, const R
       expect(false, "an input that only other stages bind: ", to_text(m));
     }
   }
-  check_guards(c, inputs);
   std::shared_ptr<interp::Derived> derived = program.on_state.empty() ? nullptr : state.derived_by(executable_);
   std::vector<CallArg> results = runner_->run(
       bound, {.absent_are_ones = options.absent_are_ones, .derived = derived.get(), .state_version = state.version()});
@@ -106,6 +67,7 @@ RunResult Session::run(State& state, const std::vector<CallArg>& inputs, const R
   }
 
   RunResult out;
+  std::unordered_map<size_t, size_t> written;  // inputs: their places in out.inputs
   out.outputs = c.user_outputs;
   for (size_t i = 0; i < results.size(); ++i) {
     const OutputMeaning& m = c.outputs[i];
@@ -117,11 +79,14 @@ RunResult Session::run(State& state, const std::vector<CallArg>& inputs, const R
         for (const std::string& name : b->names) out.buffers.emplace_back(name, value);
       else if (auto* p = std::get_if<input::Parameter>(&of))
         for (const std::string& name : p->names) out.parameters.emplace_back(name, value);
-      else if (std::holds_alternative<input::User>(of)) out.inputs.emplace_back(public_name(of), value);
+      else if (std::holds_alternative<input::User>(of)) {
+        written.emplace(updated->input, out.inputs.size());
+        out.inputs.emplace_back(public_name(of), value);
+      }
     } else if (auto* viewed = std::get_if<output::Viewed>(&m)) {
-      std::string name = public_name(c.inputs[viewed->input]);
-      std::erase_if(out.inputs, [&](const auto& entry) { return entry.first == name; });
-      out.inputs.emplace_back(name, *results[i].get<Tensor>());
+      const Tensor& now = *results[i].get<Tensor>();
+      if (auto place = written.find(viewed->input); place != written.end()) out.inputs[place->second].second = now;
+      else out.inputs.emplace_back(public_name(c.inputs[viewed->input]), now);
     } else if (auto* g = std::get_if<output::Gradient>(&m)) {
       const InputMeaning& of = c.inputs[g->input];
       Tensor value = results[i].as<Tensor>();

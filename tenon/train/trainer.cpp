@@ -81,7 +81,7 @@ Trainer::Trainer(const ExportedProgram& program, const std::string& data, const 
 }
 Trainer::~Trainer() = default;
 
-void Trainer::check_batch(int64_t batch) const {
+std::optional<std::string> Trainer::why_not(int64_t batch) const {
   std::vector<int64_t> first(static_cast<size_t>(batch));
   for (size_t i = 0; i < first.size(); ++i) first[i] = static_cast<int64_t>(i) % data_->samples();
   std::vector<CallArg> given = data_->batch(first), bound;
@@ -89,28 +89,18 @@ void Trainer::check_batch(int64_t batch) const {
     auto* user = std::get_if<input::User>(&m);
     bound.push_back(user ? given[user->leaf] : CallArg());
   }
-  interp::bind_symbols(evaluate_->program.inputs, evaluate_->program.ranges, bound);
-}
-
-bool Trainer::allows(int64_t batch) const {
-  try {
-    check_batch(batch);
-    return true;
-  } catch (const Error&) { return false; }
+  sym::Bindings symbols;
+  return interp::why_not_bound(evaluate_->program.inputs, evaluate_->program.ranges, bound, symbols);
 }
 
 void Trainer::choose_batch() {
   SymInt fixed = batch_of(training_);
   if (options_.batch == 0) options_.batch = fixed.is_int() ? fixed.as_int() : std::min<int64_t>(64, data_->samples());
   require(options_.batch >= 1, "batch: expected 1 sample or more, got ", options_.batch);
-  try {
-    check_batch(options_.batch);
-  } catch (const Error& error) {
-    fail("a batch of ", options_.batch, ": ", error.what(),
-         "; choose a batch within what the program was exported for");
-  }
+  if (auto reason = why_not(options_.batch))
+    fail("a batch of ", options_.batch, ": ", *reason, "; choose a batch within what the program was exported for");
   int64_t samples = data_->samples(), rest = samples % options_.batch;
-  drops_last_ = rest != 0 && !allows(rest);
+  drops_last_ = rest != 0 && why_not(rest).has_value();
   batches_ = samples / options_.batch + (rest != 0 && !drops_last_);
   require(batches_ > 0, data_->path(), ": it has ", samples, " samples, fewer than a batch of ", options_.batch,
           ", and the program takes no smaller one");
@@ -160,7 +150,7 @@ Score Trainer::evaluate() {
   Score sum;
   for (int64_t first = 0; first < held_out_->samples(); first += options_.batch) {
     int64_t count = std::min(options_.batch, held_out_->samples() - first);
-    if (count < options_.batch && !allows(count)) break;
+    if (count < options_.batch && why_not(count)) break;
     std::vector<int64_t> samples(static_cast<size_t>(count));
     for (size_t i = 0; i < samples.size(); ++i) samples[i] = first + static_cast<int64_t>(i);
     RunResult result = runners_->run(evaluate_only, held_out_->batch(samples), true);

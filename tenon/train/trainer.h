@@ -76,8 +76,8 @@ class Trainer {
  private:
   std::map<std::string, std::string> settings() const;
   void choose_batch();
-  bool allows(int64_t batch) const;
-  void check_batch(int64_t batch) const;
+  /// Why the program does not take batches of so many samples; nothing where it does.
+  std::optional<std::string> why_not(int64_t batch) const;
 
   const ExportedProgram& original_;
   TrainerOptions options_;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 namespace tenon::interp {
@@ -32,6 +33,41 @@ TEST(Arena, BuffersAliveTogetherDoNotOverlap) {
       b.last = b.first + random() % 6;
     }
     expect_apart(buffers);
+  }
+}
+
+// The contract, word for word: each looks at all that were placed before it.
+std::vector<size_t> lowest_places(const std::vector<Lifetime>& buffers) {
+  std::vector<size_t> order(buffers.size()), offsets(buffers.size()), placed;
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return buffers[a].bytes > buffers[b].bytes; });
+  auto room = [&](size_t i) { return (buffers[i].bytes + 63) / 64 * 64; };
+  for (size_t i : order) {
+    auto free_at = [&](size_t at) {
+      return std::none_of(placed.begin(), placed.end(), [&](size_t j) {
+        bool together = buffers[i].first <= buffers[j].last && buffers[j].first <= buffers[i].last;
+        return together && at < offsets[j] + room(j) && offsets[j] < at + room(i);
+      });
+    };
+    size_t at = 0;
+    while (!free_at(at)) at += 64;
+    offsets[i] = at;
+    placed.push_back(i);
+  }
+  return offsets;
+}
+
+TEST(Arena, EachLiesAtTheLowestPlaceThatIsFree) {
+  std::mt19937 random(2);
+  for (size_t longest : {3u, 40u, 400u}) {  // few alive at once, some, nearly all
+    std::vector<Lifetime> buffers(300);
+    for (Lifetime& b : buffers) {
+      b.bytes = 1 + random() % 300;
+      b.first = random() % 300;
+      b.last = b.first + random() % longest;
+    }
+    size_t bytes = 0;
+    EXPECT_EQ(plan_arena(buffers, bytes), lowest_places(buffers)) << longest;
   }
 }
 

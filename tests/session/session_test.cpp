@@ -124,11 +124,12 @@ return %x
 }
 
 TEST(Session, AGuardOnTheCallersArgumentsIsCheckedBeforeAnything) {
-  ExportedProgram program = program_of(counting_program);
+  ExportedProgram program = program_of(
+      "%b_n: f32[] = input()\n%x: f32[s0] = input()\n%s: f32[] = aten::sum(%x)\n"
+      "%n: f32[] = aten::add_.Tensor(%b_n, %s)\n%y: f32[s0] = aten::neg(%x)\nreturn %y\n");
   FunctionalProgram functional = functionalize(program);
-  SymInt size = SymInt::symbol("size_of_x");
   functional.convention.guards.push_back(
-      {sym::ne(size, 3), {{size, 0, GuardSource::What::size, 0}}, "x.size()[0] != 3"});
+      {sym::ne(SymInt::symbol("s0"), 3), "x.size()[0] is s0", "x.size()[0] != 3"});
   Session session(prepare(functional));
   std::unique_ptr<State> state = state_of(program);
   state->set("n", floats({}, {5}));
@@ -136,7 +137,7 @@ TEST(Session, AGuardOnTheCallersArgumentsIsCheckedBeforeAnything) {
     session.run(*state, {floats({3}, {1, 2, 3})});
     FAIL();
   } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find("'x.size()[0] != 3', but size_of_x is 3"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("under x.size()[0] != 3, where x.size()[0] is s0', but s0 is 3"), std::string::npos) << e.what();
   }
   EXPECT_EQ(values_of(*state->find("n")), std::vector<float>{5});
 }
