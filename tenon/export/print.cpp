@@ -89,19 +89,16 @@ std::string python_value(Json value) {
 
 // What torch.fx.traceback.annotate left on a node, each value cut at 40 characters.
 std::string annotation_text(const std::string& custom) {
-  try {
-    JsonDocument document(custom, "custom");
-    std::string out = "{";
-    for (JsonMember member : document.root().members()) {
-      bool is_text = member.value.is_string();
-      std::string plain = is_text ? std::string(member.value.as_string()) : python_value(member.value);
-      std::string shown = plain.size() > 40 ? python_string(plain.substr(0, 40) + "...") : python_value(member.value);
-      out += text(out.size() > 1 ? ", " : "", python_string(member.key), ": ", shown);
-    }
-    return out.size() > 1 ? text(" Annotation: ", out, "}") : "";
-  } catch (const Error&) {
-    return "";  // free text of the file: nothing to show where it is no JSON
+  std::optional<JsonDocument> document = JsonDocument::if_valid(custom);
+  if (!document || !document->root().is_object()) return "";  // free text of the file
+  std::string out = "{";
+  for (JsonMember member : document->root().members()) {
+    bool is_text = member.value.is_string();
+    std::string plain = is_text ? std::string(member.value.as_string()) : python_value(member.value);
+    std::string shown = plain.size() > 40 ? python_string(plain.substr(0, 40) + "...") : python_value(member.value);
+    out += text(out.size() > 1 ? ", " : "", python_string(member.key), ": ", shown);
   }
+  return out.size() > 1 ? text(" Annotation: ", out, "}") : "";
 }
 
 // Names in the order they were met, each once.

@@ -172,17 +172,24 @@ std::string line_and_column(std::string_view text_before) {
 JsonDocument::JsonDocument(std::string_view source, std::string subject, const JsonLimits& limits)
     : body_(std::make_unique<JsonBody>()) {
   body_->own_subject = std::move(subject);
-  read(source, limits);
+  if (auto wrong = read(source, limits)) fail(body_->subject(), ": ", *wrong);
 }
 
 JsonDocument::JsonDocument(std::string_view source, Json within) : body_(std::make_unique<JsonBody>()) {
   body_->within = within;
-  read(source, {.budget = within.body_->budget});
+  if (auto wrong = read(source, {.budget = within.body_->budget})) fail(body_->subject(), ": ", *wrong);
 }
 
-void JsonDocument::read(std::string_view source, const JsonLimits& limits) {
+JsonDocument::JsonDocument() : body_(std::make_unique<JsonBody>()) {}
+std::optional<JsonDocument> JsonDocument::if_valid(std::string_view source) {
+  JsonDocument document;
+  if (document.read(source, {})) return std::nullopt;
+  return document;
+}
+
+std::optional<std::string> JsonDocument::read(std::string_view source, const JsonLimits& limits) {
   size_t most = std::min(limits.bytes, size_t{UINT32_MAX});
-  if (source.size() > most) fail(body_->subject(), ": JSON of ", source.size(), " bytes is above the limit of ", most);
+  if (source.size() > most) return text("JSON of ", source.size(), " bytes is above the limit of ", most);
   body_->budget = limits.budget;
   if (limits.budget) limits.budget->take_bytes(source.size(), "JSON");
   // RapidJSON stops at the first NUL outside a character, but takes the whole of a character that is cut: up to 3 bytes
@@ -205,14 +212,14 @@ void JsonDocument::read(std::string_view source, const JsonLimits& limits) {
   size_t end = result ? stream.Tell() : result.Offset();
   if (result && end == source.size()) {
     body_->nodes.push_back(builder.stack.back());
-    return;
+    return std::nullopt;
   }
   std::string what = !builder.error.empty() ? builder.error
                      : end >= source.size() ? "the text ends too early"
                      : result               ? "unexpected character '\\x00'"
                                             : rapidjson::GetParseError_En(result.Code());
   if (what.ends_with('.')) what.pop_back();
-  fail(body_->subject(), ": not valid JSON at ", line_and_column(source.substr(0, end)), ": ", what);
+  return text("not valid JSON at ", line_and_column(source.substr(0, end)), ": ", what);
 }
 
 JsonDocument::~JsonDocument() = default;

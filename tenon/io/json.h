@@ -153,6 +153,8 @@ class JsonDocument {
   /// Text that stands in another document, at `within`, which must outlive this one: messages name that place, which is
   /// looked for only then. Takes from the same budget.
   JsonDocument(std::string_view text, Json within);
+  /// Text that may be JSON or anything else: nothing where it is none.
+  static std::optional<JsonDocument> if_valid(std::string_view text);
   ~JsonDocument();
   JsonDocument(JsonDocument&&) noexcept;
   JsonDocument& operator=(JsonDocument&&) noexcept;
@@ -160,7 +162,9 @@ class JsonDocument {
   Json root() const;
 
  private:
-  void read(std::string_view source, const JsonLimits& limits);
+  JsonDocument();
+  /// What is wrong with the text; nothing where it is read.
+  std::optional<std::string> read(std::string_view source, const JsonLimits& limits);
   std::unique_ptr<detail::JsonBody> body_;  // values point to it, so a document may move
 };
 

@@ -1,8 +1,8 @@
 #include "tenon/passes/autocast.h"
 
 #include "tenon/ops/conversion.h"
+#include "tenon/passes/attempt.h"
 #include "tenon/rules/symbolic_shapes.h"
-#include "tenon/trace/trace.h"
 
 namespace tenon {
 namespace {
@@ -33,15 +33,14 @@ bool gives(Tracer& tracer, const Node& node, DType wanted) {
   for (const Arg& arg : node.args) args.push_back(tracer.call_arg(arg));
   sym::ShapeEnv shapes = tracer.graph().shapes;  // a trial leaves no symbols behind
   ShapesScope scope(&shapes);
-  try {
-    Metas metas = infer_any(*node.op, args);
-    std::optional<DType> first;
-    for (const auto& meta : metas.values)
-      for_each_tensor(meta, [&](const TensorMeta& m) {
-        if (!first && is_floating(m.dtype)) first = m.dtype;
-      });
-    return first == wanted;
-  } catch (const Error&) { return false; }
+  Attempt as_it_stands = attempt(*node.op, args);
+  if (!as_it_stands.metas) return false;
+  std::optional<DType> first;
+  for (const auto& meta : as_it_stands.metas->values)
+    for_each_tensor(meta, [&](const TensorMeta& m) {
+      if (!first && is_floating(m.dtype)) first = m.dtype;
+    });
+  return first == wanted;
 }
 
 }  // namespace

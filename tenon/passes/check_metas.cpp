@@ -1,10 +1,10 @@
 #include "tenon/passes/check_metas.h"
 
+#include "tenon/passes/attempt.h"
 #include "tenon/passes/autocast.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/sym/evaluate.h"
 #include "tenon/sym/parse.h"
-#include "tenon/trace/trace.h"
 
 namespace tenon {
 namespace {
@@ -106,26 +106,25 @@ class MetaChecker {
     try {
       is = node.op->def->symbolic(operands);
     } catch (const Error&) { return; }  // beyond 64 bits on the way: what the file says is used
-    compare(node, *node.results[0].get<Value>(), *is);
+    if (Mistake found = compare(*node.results[0].get<Value>(), *is)) fail("node ", label(node), ": ", *found);
   }
 
-  void compare(const Node& node, Value value, SymInt is) {
+  using Mistake = std::optional<std::string>;
+
+  Mistake compare(Value value, SymInt is) const {
     const ValueInfo& said = graph_.info(value);
-    if (!known_.may_be_equal(said.expr, is))
-      fail("node ", label(node), ": its result ", quoted(said.name), " is described as ", said.expr,
-           ", but the operator gives ", is);
+    if (known_.may_be_equal(said.expr, is)) return std::nullopt;
+    return text("its result ", quoted(said.name), " is described as ", said.expr, ", but the operator gives ", is);
   }
 
   void check(const Node& node) {
     CallArgs args;
     for (const Arg& arg : node.args) args.push_back(call_arg(arg));
+    Mistake found = mistake(node, args);
+    if (!found) return;
     std::optional<DType> wanted = autocast_ ? floating_result(node) : std::nullopt;
-    if (!wanted) return check(node, args);
-    // What autocast converts is not written down. First as it stands: most operators are left alone.
-    std::string reason;
-    try {
-      return check(node, args);
-    } catch (const Error& error) { reason = error.what(); }
+    if (!wanted) fail("node ", label(node), ": ", *found);
+    // What autocast converts is not written down; most operators are left alone.
     for (CallArg& arg : args)
       arg = map_tensors<Tensor>(arg, [&](const Tensor& t) {
         if (!t || !is_floating(t.dtype()) || t.dtype() == DType::f64) return t;
@@ -133,7 +132,8 @@ class MetaChecker {
         meta.dtype = *wanted;
         return Tensor(std::move(meta), &nowhere_, t.impl()->value);
       });
-    check(node, args);
+    found = mistake(node, args);
+    if (found) fail("node ", label(node), ": ", *found);
   }
 
   std::optional<DType> floating_result(const Node& node) const {
@@ -145,59 +145,56 @@ class MetaChecker {
     return found;
   }
 
-  void check(const Node& node, const CallArgs& args) {
-    Metas given;
-    try {
-      require_given(*node.op, args);
-      given = infer_any(*node.op, args);
-    } catch (const Unsupported&) { return; } catch (const Error& error) {
-      fail("node ", label(node), ": its arguments do not go together: ", std::string_view(error.what()));
-    }
-    for (size_t i = 0; i < node.results.size() && i < given.values.size(); ++i)
-      compare(node, node.results[i], given.values[i]);
+  Mistake mistake(const Node& node, const CallArgs& args) {
+    Attempt given = attempt(*node.op, args);
+    if (given.unsupported) return std::nullopt;
+    if (!given.metas) return text("its arguments do not go together: ", given.reason);
+    for (size_t i = 0; i < node.results.size() && i < given.metas->values.size(); ++i)
+      if (Mistake found = compare(node, node.results[i], given.metas->values[i])) return found;
+    return std::nullopt;
   }
 
-  [[noreturn]] void fail_kind(const Node& node, Value value, std::string_view is) {
+  Mistake other_kind(Value value, std::string_view is) const {
     const ValueInfo& said = graph_.info(value);
-    fail("node ", label(node), ": its result ", quoted(said.name), " is described as ",
-         said.type == ValueType::tensor ? text(said.meta) : "a number", ", but the operator gives ", is);
+    return text("its result ", quoted(said.name), " is described as ",
+                said.type == ValueType::tensor ? text(said.meta) : "a number", ", but the operator gives ", is);
   }
 
-  void compare(const Node& node, const Arg& said, const BasicArg<TensorMeta>& is) {
+  Mistake compare(const Node& node, const Arg& said, const BasicArg<TensorMeta>& is) {
     auto* metas = is.get<std::vector<TensorMeta>>();
     if (auto* value = said.get<Value>(); value && *value) {
       bool tensor = graph_.info(*value).type == ValueType::tensor;
-      if (auto* meta = is.get<TensorMeta>())
-        return tensor ? compare(node, *value, *meta) : fail_kind(node, *value, "a tensor");
-      if (tensor || metas) fail_kind(node, *value, is.is_none() ? "None" : metas ? "a list" : "a number");
+      if (auto* meta = is.get<TensorMeta>()) return compare(*value, *meta);
+      if (tensor || metas) return other_kind(*value, is.is_none() ? "None" : metas ? "a list" : "a number");
       if (auto* number = is.get<SymInt>(); number && node.op->traits.measures != Measure::none)
-        compare(node, *value, *number);
+        if (Mistake found = compare(*value, *number)) return found;
     }
     auto* values = said.get<std::vector<Value>>();
-    if (!values) return;
+    if (!values) return std::nullopt;
     if (!metas || values->size() != metas->size())
-      fail("node ", label(node), " is described as giving ", values->size(), " tensors, but the operator gives ",
-           metas ? text(metas->size()) : "none");
+      return text("it is described as giving ", values->size(), " tensors, but the operator gives ",
+                  metas ? text(metas->size()) : "none");
     for (size_t i = 0; i < values->size(); ++i)
-      if ((*values)[i]) compare(node, (*values)[i], (*metas)[i]);
+      if ((*values)[i])
+        if (Mistake found = compare((*values)[i], (*metas)[i])) return found;
+    return std::nullopt;
   }
 
-  void compare(const Node& node, Value value, const TensorMeta& is) {
-    if (graph_.info(value).type != ValueType::tensor) fail_kind(node, value, "a tensor");
+  Mistake compare(Value value, const TensorMeta& is) {
+    if (graph_.info(value).type != ValueType::tensor) return other_kind(value, "a tensor");
     const TensorMeta& said = graph_.info(value).meta;
     bool same = said.dtype == is.dtype && said.rank() == is.rank();
     for (size_t i = 0; same && i < is.rank(); ++i) same = known_.may_be_equal(said.sizes[i], is.sizes[i]);
-    if (!same && corrected_ && is_static(is)) {
-      TensorMeta& meta = corrected_->info(value).meta;
-      TensorMeta right = is;
-      right.device = meta.device;
-      right.requires_grad = meta.requires_grad;
-      meta = std::move(right);
-      return;
-    }
-    if (!same)
-      fail("node ", label(node), ": its result ", quoted(graph_.info(value).name), " is described as ", said,
-           ", but the operator gives ", is);
+    if (same) return std::nullopt;
+    if (!corrected_ || !is_static(is))
+      return text("its result ", quoted(graph_.info(value).name), " is described as ", said,
+                  ", but the operator gives ", is);
+    TensorMeta& meta = corrected_->info(value).meta;
+    TensorMeta right = is;
+    right.device = meta.device;
+    right.requires_grad = meta.requires_grad;
+    meta = std::move(right);
+    return std::nullopt;
   }
 
   static bool is_static(const TensorMeta& meta) {
