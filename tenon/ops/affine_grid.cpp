@@ -41,8 +41,8 @@ Results affine_grid(Build& b) {
   }
   columns.push_back(ones(space, kw("dtype", theta.dtype()), kw("device", theta.meta().device)));
   Tensor base = reshape(stack(columns, -1), Sizes{1, count(space), static_cast<int64_t>(axes + 1)});
-  Tensor grid =
-      bmm(expand(base, Sizes{sizes[0], count(space), static_cast<int64_t>(axes + 1)}), transpose(theta, 1, 2));
+  Tensor turned = transpose(theta, 1, 2);
+  Tensor grid = bmm(expand(base, Sizes{sizes[0], count(space), static_cast<int64_t>(axes + 1)}), turned);
   Sizes out = {sizes[0]};
   for (SymInt s : space) out.push_back(s);
   out.push_back(static_cast<int64_t>(axes));

@@ -74,7 +74,8 @@ Tensor multiplied(const Tensor& a, const Tensor& b, const ArgsView& call) {
     Tensor wide = x.sizes() == sizes ? x : expand(x, sizes);
     return reshape(wide, Sizes{count(batch), rows, columns});
   };
-  Tensor product = bmm(spread(a, m, k), spread(b, b.size(-2), n));
+  Tensor right = spread(b, b.size(-2), n), left = spread(a, m, k);  // in the order of PyTorch's graphs
+  Tensor product = bmm(left, right);
   Sizes sizes = batch;
   sizes.push_back(m);
   sizes.push_back(n);
@@ -223,7 +224,8 @@ void register_blas(Registry& ops) {
                    .decompose =
                        [](Build& b) {
                          require_vector_product(b, b["self"], b["tensor"], 1, 1);
-                         return view(mm(unsqueeze(b["self"], 0), unsqueeze(b["tensor"], 1)), Sizes{});
+                         Tensor column = unsqueeze(b["tensor"], 1), row = unsqueeze(b["self"], 0);
+                         return view(mm(row, column), Sizes{});
                        },
                });
   ops.add({

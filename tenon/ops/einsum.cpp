@@ -10,6 +10,7 @@
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/views.h"
+#include "tenon/rules/guards.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
 #include "tenon/rules/symbolic_shapes.h"
@@ -20,7 +21,20 @@ Handle einsum, tensordot;
 
 namespace {
 
-bool agree(SymInt a, SymInt b) { return may_equal(a, b); }
+/// x with `size` for one of its sizes, which must be that. What cannot be decided here, expand checks when it runs.
+template <class... Parts>
+Tensor with_size(Build& b, const Tensor& x, size_t dim, SymInt size, const Parts&... reason) {
+  if (x.sizes()[dim] == size) return x;
+  relies_on_equal(b, x.sizes()[dim], size, reason...);
+  Sizes sizes = x.sizes();
+  sizes[dim] = size;
+  return expand(x, sizes);
+}
+/// Likewise where a size of 1 broadcasts.
+template <class... Parts>
+Tensor with_size_or_one(Build& b, const Tensor& x, size_t dim, SymInt size, const Parts&... reason) {
+  return x.sizes()[dim] == SymInt(1) || size == SymInt(1) ? x : with_size(b, x, dim, size, reason...);
+}
 
 // Sums the product of two tensors whose dims are labelled: batch labels stay, shared ones are summed, the rest are
 // outer.
@@ -218,8 +232,8 @@ Results contract_all(Build& b) {
           continue;
         }
         int label = x.labels[d];
-        b.require(agree(x.t.sizes()[d], x.t.sizes()[k]), "label '", std::string(1, static_cast<char>(label)),
-                  "' has sizes ", x.t.sizes()[d], " and ", x.t.sizes()[k], " in operand ", i);
+        x.t = with_size(b, x.t, k, x.t.sizes()[d], "label '", std::string(1, static_cast<char>(label)), "' has sizes ",
+                        x.t.sizes()[d], " and ", x.t.sizes()[k], " in operand ", i);
         x.t = movedim(diagonal(x.t, 0, d, k), Sizes{-1}, Sizes{SymInt(static_cast<int64_t>(d))});
         x.labels.erase(x.labels.begin() + static_cast<ptrdiff_t>(k));
       }
@@ -246,8 +260,8 @@ Results contract_all(Build& b) {
       SymInt s = operands[i].t.sizes()[d];
       auto [it, fresh] = sizes.emplace(operands[i].labels[d], s);
       if (fresh) continue;
-      b.require(agree(it->second, s) || s == SymInt(1) || it->second == SymInt(1), "sizes ", it->second, " and ", s,
-                " of one label do not fit in ", quoted(b.string("equation")));
+      operands[i].t = with_size_or_one(b, operands[i].t, d, it->second, "sizes ", it->second, " and ", s,
+                                       " of one label do not fit in ", quoted(b.string("equation")));
       if (it->second == SymInt(1)) it->second = s;
     }
   Labelled result = operands[0];
@@ -277,8 +291,8 @@ Results tensordotted(Build& b) {
   std::vector<int> wanted;
   for (size_t i = 0; i < dx.size(); ++i) {
     size_t p = normal_dim(dx[i].as_int(), x.rank()), q = normal_dim(dy[i].as_int(), y.rank());
-    b.require(agree(x.sizes()[p], y.sizes()[q]) || x.sizes()[p] == SymInt(1) || y.sizes()[q] == SymInt(1), "dimension ",
-              p, " of ", x.meta(), " and ", q, " of ", y.meta(), " differ");
+    c.t = with_size_or_one(b, c.t, q, x.sizes()[p], "dimension ", p, " of ", x.meta(), " and ", q, " of ", y.meta(),
+                           " differ");
     c.labels[q] = a.labels[p];
   }
   for (int l : a.labels)
@@ -302,7 +316,8 @@ Results kron(Build& b) {
     sy.push_back(q);
     out.push_back(p * q);
   }
-  return view(reshape(x, sx) * reshape(y, sy), out);
+  Tensor left = reshape(x, sx), right = reshape(y, sy);
+  return view(left * right, out);
 }
 
 }  // namespace
@@ -328,8 +343,9 @@ void register_einsum(Registry& ops) {
             b.require(w.rank() == 3 && x.rank() == y.rank() && x.rank() >= 1,
                       "expected a weight of 3 dimensions and inputs of equal ranks, got ", w.meta(), ", ", x.meta(),
                       " and ", y.meta());
-            b.require(agree(x.size(-1), w.size(1)) && agree(y.size(-1), w.size(2)), "the inputs ", x.meta(), " and ",
-                      y.meta(), " do not fit the weight ", w.meta());
+            for (auto [size, wanted] : {std::pair(x.size(-1), w.size(1)), {y.size(-1), w.size(2)}})
+              relies_on_equal(b, size, wanted, "the inputs ", x.meta(), " and ", y.meta(), " do not fit the weight ",
+                              w.meta());
             Sizes sizes = x.sizes();
             sizes.back() = w.size(0);
             SymInt n = count(Sizes(std::span<const SymInt>(x.sizes().begin(), x.rank() - 1)));

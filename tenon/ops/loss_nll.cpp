@@ -280,7 +280,13 @@ void register_loss_nll(Registry& ops) {
       .decompose =
           [](Build& b) {
             Tensor x = b["self"], t = b["target"];
-            return one(reduce_loss(b.flag("log_target") ? exp(t) * (t - x) : xlogy(t, t) - t * x, b));
+            // Named, in the order of PyTorch's graphs: C++ leaves open which operand is computed first.
+            if (b.flag("log_target")) {
+              Tensor difference = t - x;
+              return one(reduce_loss(exp(t) * difference, b));
+            }
+            Tensor cross = t * x;
+            return one(reduce_loss(xlogy(t, t) - cross, b));
           },
   });
   ops.add({
@@ -290,9 +296,11 @@ void register_loss_nll(Registry& ops) {
       .decompose =
           [](Build& b) {
             Tensor x = b["input"], t = b["target"];
-            Tensor loss = b.flag("log_input") ? exp(x) - t * x : x - t * log(x + b.number("eps"));
+            Tensor part = b.flag("log_input") ? t * x : t * log(x + b.number("eps"));
+            Tensor loss = b.flag("log_input") ? exp(x) - part : x - part;
             if (b.flag("full")) {  // Stirling's formula for log(t!)
-              Tensor stirling = t * log(t) - t + log(t * (2 * std::numbers::pi)) * 0.5;
+              Tensor half = log(t * (2 * std::numbers::pi)) * 0.5;
+              Tensor stirling = t * log(t) - t + half;
               loss = loss + where(le(t, 1.0), 0.0, stirling);
             }
             return one(reduce_loss(loss, b));

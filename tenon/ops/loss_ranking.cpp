@@ -20,7 +20,8 @@ void register_loss_ranking(Registry& ops) {
       .decompose =
           [](Build& b) {
             Tensor x = b["self"], t = b["target"];
-            Tensor margin = where(ne(t, 1), at_least_zero(b.number("margin") - x), 0.0), own = where(ne(t, -1), x, 0.0);
+            Tensor missing = at_least_zero(b.number("margin") - x);
+            Tensor margin = where(ne(t, 1), missing, 0.0), own = where(ne(t, -1), x, 0.0);
             return one(reduce_loss(margin + own, b));
           },
   });
@@ -30,7 +31,8 @@ void register_loss_ranking(Registry& ops) {
       .kind = OpKind::composite,
       .decompose =
           [](Build& b) {
-            Tensor behind = -b["target"] * (b["input1"] - b["input2"]) + b.number("margin");
+            Tensor difference = b["input1"] - b["input2"];
+            Tensor behind = -b["target"] * difference + b.number("margin");
             return one(reduce_loss(at_least_zero(behind), b));
           },
   });
@@ -43,11 +45,14 @@ void register_loss_ranking(Registry& ops) {
             Tensor x = b["input1"], y = b["input2"], t = b["target"];
             int64_t dim = t.rank() == 0 ? 0 : 1;
             constexpr double eps = 1e-12;
-            Tensor sizes = sqrt((sum(x * x, dim) + eps) * (sum(y * y, dim) + eps));
+            Tensor of_y = sum(y * y, dim) + eps, of_x = sum(x * x, dim) + eps;
+            Tensor sizes = sqrt(of_x * of_y);
             Tensor cosine = sum(x * y, dim) / sizes;
-            Tensor loss =
-                where(eq(t, 1), 1.0 - cosine, 0.0) + where(eq(t, -1), at_least_zero(cosine - b.number("margin")), 0.0);
-            return one(reduce_loss(loss, b));
+            Tensor near = at_least_zero(cosine - b.number("margin"));
+            Tensor apart = where(eq(t, -1), near, 0.0);
+            Tensor far = 1.0 - cosine;
+            Tensor together = where(eq(t, 1), far, 0.0);
+            return one(reduce_loss(together + apart, b));
           },
   });
   ops.add({

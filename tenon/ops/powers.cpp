@@ -27,8 +27,9 @@ Results power_in_double(Build& b) {
     return a;
   };
   const CallArg &self = b.arg("self"), &exponent = b.arg("exponent");
-  if (!self.is<Tensor>()) return pow_base(wide(self), wide(exponent));
-  return exponent.is<Tensor>() ? pow_tensor(wide(self), wide(exponent)) : pow_scalar(wide(self), wide(exponent));
+  CallArg power = wide(exponent), base = wide(self);  // in the order of PyTorch's graphs
+  if (!self.is<Tensor>()) return pow_base(base, power);
+  return exponent.is<Tensor>() ? pow_tensor(base, power) : pow_scalar(base, power);
 }
 
 Expr x_log_y(Expr self, Expr other) {

@@ -137,8 +137,8 @@ void register_ranges(Registry& ops) {
                          b.require(x.dtype() == DType::i64, "expected an i64 tensor of class numbers, got ", x.meta());
                          b.supports(classes > 0, "num_classes: expected a positive number, got ", classes,
                                     "; finding it from the data is not supported");
-                         Tensor hit = eq(unsqueeze(x, -1), arange(0, classes, 1));
-                         return one(to(hit, DType::i64));
+                         Tensor numbers = arange(0, classes, 1), rows = unsqueeze(x, -1);
+                         return one(to(eq(rows, numbers), DType::i64));
                        },
                    });
 }

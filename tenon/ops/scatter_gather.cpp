@@ -216,7 +216,10 @@ void register_scatter_gather(Registry& ops) {
       .kind = OpKind::composite,
       .decompose = [](Build& b) -> Results {
         Tensor self = b["self"], indices = b["indices"];
-        if (!b.given("dim")) return gather(reshape(self, Sizes{-1}), 0, reshape(indices, Sizes{-1}));
+        if (!b.given("dim")) {
+          Tensor places = reshape(indices, Sizes{-1}), all = reshape(self, Sizes{-1});
+          return gather(all, 0, places);
+        }
         b.require(self.rank() == indices.rank(), "expected indices of ", self.rank(), " dimensions, got ",
                   indices.meta());
         size_t dim = b.dim("dim", self.rank());
@@ -226,8 +229,9 @@ void register_scatter_gather(Registry& ops) {
         Sizes from = broadcast(common, own, b), to = from;
         from[dim] = self.sizes()[dim];
         to[dim] = indices.sizes()[dim];
-        Tensor places = where(lt(indices, 0), add(indices, self.sizes()[dim]), indices);
-        return gather(expand(self, from), dim, expand(places, to));
+        Tensor moved = add(indices, self.sizes()[dim]);
+        Tensor places = expand(where(lt(indices, 0), moved, indices), to);
+        return gather(expand(self, from), dim, places);
       },
   });
   ops.add(scatter_src,

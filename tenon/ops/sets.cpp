@@ -60,7 +60,8 @@ bool is_flat(const ArgsView& call) {
 }
 
 Results membership(const Tensor& elements, const Tensor& among, bool invert) {
-  Tensor found = any_dim(eq(unsqueeze(elements, -1), reshape(among, Sizes{among.numel()})), -1);
+  Tensor all = reshape(among, Sizes{among.numel()}), each = unsqueeze(elements, -1);
+  Tensor found = any_dim(eq(each, all), -1);
   return invert ? one(logical_not(found)) : one(found);
 }
 
