@@ -77,13 +77,108 @@ TEST(Limits, marks_and_copies_of_a_pickle_are_counted) {
   EXPECT_SAYS(read(4'200, 4'096), "reading a pickle takes more values than");
 }
 
-TEST(Limits, an_expression_has_10000_parts_and_200_levels) {
-  auto sum = [](size_t parts) { return "Add(" + repeated("Symbol('s0'), ", parts - 2) + "Integer(1))"; };
-  EXPECT_EQ(refusal([&] { sym::parse(sum(4'000)); }), "");
-  EXPECT_SAYS(refusal([&] { sym::parse(sum(20'000)); }), "more than 10000 parts");
-  auto deep = [](size_t levels) { return repeated("(", levels) + "s0" + repeated(")", levels); };
-  EXPECT_EQ(refusal([&] { sym::parse(deep(150)); }), "");
-  EXPECT_SAYS(refusal([&] { sym::parse(deep(201)); }), "nested deeper than 200 levels");
+/// The first of a series that is refused, found by halving; each before it is read.
+template <class F>
+size_t first_refused(size_t read, size_t refused, std::string_view words, F&& act) {
+  EXPECT_EQ(refusal([&] { act(read); }), "");
+  while (refused - read > 1) {
+    size_t middle = read + (refused - read) / 2;
+    (refusal([&] { act(middle); }).empty() ? read : refused) = middle;
+  }
+  EXPECT_SAYS(refusal([&] { act(refused); }), words);
+  return refused;
+}
+
+TEST(Limits, an_expression_has_10000_parts) {
+  auto sum = [](size_t symbols) { return "Add(" + repeated("Symbol('s0'), ", symbols) + "Integer(1))"; };
+  size_t two = first_refused(100, 20'000, "more than 10000 parts", [&](size_t n) { sym::parse(sum(n)); });
+  auto nested = [](size_t symbols) { return "Max(Integer(1), s0 + " + repeated("s0 + ", symbols) + "1)"; };
+  size_t one = first_refused(100, 20'000, "more than 10000 parts", [&](size_t n) { sym::parse(nested(n)); });
+  EXPECT_GE(two, 3'000u);  // a symbol, its name and the call of it are parts, too
+  EXPECT_LE(two, 10'000u);
+  EXPECT_GE(one, 3'000u);
+  EXPECT_LE(one, 10'000u);
+}
+
+TEST(Limits, an_expression_is_read_200_levels_deep) {
+  auto deep = [](size_t levels) { sym::parse(repeated("(", levels) + "s0" + repeated(")", levels)); };
+  size_t refused = first_refused(100, 300, "nested deeper than 200 levels", deep);
+  EXPECT_GE(refused, 199u);
+  EXPECT_LE(refused, 201u);
+}
+
+TEST(Limits, an_expression_is_computed_1000_levels_deep) {
+  auto deep = [](size_t levels) {
+    SymInt e = SymInt::symbol("s0");
+    for (size_t i = 0; i < levels; ++i) e = sym::mod(e, SymInt::symbol(i % 2 == 0 ? "s1" : "s2"));
+  };
+  size_t refused = first_refused(900, 1'100, "nested deeper than the 1000 levels allowed", deep);
+  EXPECT_GE(refused, 998u);
+  EXPECT_LE(refused, 1'001u);
+}
+
+TEST(Limits, are_the_numbers_of_the_document) {
+  EXPECT_EQ(
+      BudgetLimits(),
+      (BudgetLimits{
+          .bytes = 256 << 20, .bytes_per_byte = 16, .values = 16 << 20, .weight = 4 << 20, .weight_per_byte = 1}));
+  EXPECT_EQ(JsonLimits().depth, 200u);
+  EXPECT_EQ(PickleLimits().depth, 200u);
+  EXPECT_EQ(ZipLimits().entries, size_t{1} << 20);
+  EXPECT_EQ(ZipLimits().ratio, 1'100u);
+}
+
+TEST(Limits, an_archive_has_so_many_entries) {
+  std::string three = archive_of({{"a", ""}, {"b", ""}, {"c", ""}}, false);
+  auto open = [&](size_t most) { ZipArchive(std::as_bytes(std::span(three)), "z", ZipLimits{.entries = most}); };
+  EXPECT_EQ(refusal([&] { open(3); }), "");
+  EXPECT_SAYS(refusal([&] { open(2); }), "above the limit of 2");
+}
+
+TEST(Limits, an_entry_inflates_1100_fold) {
+  std::string packed = archive_of({{"a", std::string(1'000'000, '\0')}}, true);
+  auto read = [&](uint64_t ratio) {
+    ZipArchive archive(std::as_bytes(std::span(packed)), "z", ZipLimits{.ratio = ratio});
+    archive.bytes(*archive.find("a"));
+  };
+  EXPECT_EQ(refusal([&] { read(ZipLimits().ratio); }), "");
+  EXPECT_SAYS(refusal([&] { read(900); }), "more than deflate can");
+}
+
+TEST(Limits, an_operator_has_a_name_of_500_characters) {
+  auto read = [](size_t length) {
+    ProgramText p;
+    p.user_input("x", make_meta(DType::f32, {2}));
+    p.tensor("y", make_meta(DType::f32, {2}));
+    std::string before = "torch.ops.mine.", after = ".default";
+    std::string target = before + std::string(length - before.size() - after.size(), 'a') + after;
+    p.node(target, {{"a", as_tensor("x")}}, {as_tensor("y")});
+    p.user_output("y");
+    read_program(p.program_json(), "m", registry());
+  };
+  EXPECT_EQ(refusal([&] { read(500); }), "");
+  EXPECT_SAYS(refusal([&] { read(501); }), "an operator's name has 501 characters; at most 500 are allowed");
+}
+
+TEST(Limits, zeros_take_512_mebibytes_in_place_of_weights) {
+  auto read = [](int64_t elements) {
+    ProgramText p;
+    TensorMeta meta = make_meta(DType::f32, {elements});
+    p.tensor("w", meta);
+    p.input(as_tensor("w"));
+    p.input_specs = R"({"parameter": {"arg": {"name": "w"}, "parameter_name": "w"}})";
+    p.user_output("w");
+    std::string path = text(testing::TempDir(), "tenon_zeros_", ::getpid(), ".pt2");
+    write_file_atomically(
+        path, p.archive({{"data/weights/w", ""},
+                         {"data/weights/model_weights_config.json",
+                          text(R"({"config": {"w": {"path_name": "w", "is_param": true, "use_pickle": false, )",
+                               R"("tensor_meta": )", meta_json(meta), "}}}")}}));
+    load_exported(path, registry());
+    ::unlink(path.c_str());
+  };
+  EXPECT_EQ(refusal([&] { read(int64_t{128} << 20); }), "");
+  EXPECT_SAYS(refusal([&] { read((int64_t{128} << 20) + 1); }), "zeros in its place would take more than 512 MiB");
 }
 
 ProgramText sized(std::string_view expression, size_t times) {

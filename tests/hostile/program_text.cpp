@@ -2,6 +2,8 @@
 
 #include <zlib.h>
 
+#include <set>
+
 #include "tenon/base/error.h"
 #include "tenon/export/serde/codes.h"
 #include "tenon/io/json.h"
@@ -123,13 +125,13 @@ std::string ProgramText::archive(const std::vector<std::pair<std::string, std::s
       {"m/byteorder", "little"},
       {"m/models/model.json", program_json()},
   };
-  bool weights = false;
+  std::set<std::string> without = {"data/weights/model_weights_config.json",
+                                   "data/constants/model_constants_config.json"};
   for (const auto& [name, content] : entries) {
     all.emplace_back("m/" + name, content);
-    weights |= name == "data/weights/model_weights_config.json";
+    without.erase(name);
   }
-  if (!weights) all.emplace_back("m/data/weights/model_weights_config.json", R"({"config": {}})");
-  all.emplace_back("m/data/constants/model_constants_config.json", R"({"config": {}})");
+  for (const std::string& name : without) all.emplace_back("m/" + name, R"({"config": {}})");
   return archive_of(all, false);
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <functional>
 
 #include "tenon/base/file.h"
@@ -45,21 +46,37 @@ void go_all_the_way(const std::string& bytes, std::vector<std::string>* refusals
   });
 }
 
-Work work_for(const std::string& bytes) {
-  go_all_the_way(bytes);  // what is made once and kept
+// From the file to what is executed, and two runs of that: one that makes ready, and one that finds everything ready.
+void go_and_run(const std::string& bytes) {
+  std::string path = scratch("in.pt2");
+  write_file_atomically(path, bytes);
+  ExportedProgram program = open_program(path);
+  Walk walk(program);
+  Session session(walk.executable());
+  std::unique_ptr<State> state = state_of(program);
+  std::vector<CallArg> inputs;
+  for (const InputSpec& spec : program.signature.inputs)
+    if (spec.kind == InputKind::user_input) {
+      const TensorMeta& meta = program.graph->info(spec.arg.as<Value>()).meta;
+      Tensor zeros = Tensor::empty(meta.dtype, meta.sizes);
+      std::memset(zeros.mutable_bytes(), 0, zeros.storage()->size());
+      inputs.emplace_back(std::move(zeros));
+    }
+  for (int run = 0; run < 2; ++run) session.run(*state, inputs);
+}
+
+using Way = std::function<void(const std::string&)>;
+
+Work work_for(const std::string& bytes, const Way& way) {
+  way(bytes);  // what is made once and kept
   Work before = work_done();
-  go_all_the_way(bytes);
+  way(bytes);
   Work after = work_done();
   return {after.allocations - before.allocations, after.bytes - before.bytes, after.comparisons - before.comparisons};
 }
 
-// Stages may refuse a program for what Tenon does not do; `refused` is what they say then.
-void expect_linear(const Make& make, size_t n, const char* refused = nullptr) {
-  std::vector<std::string> refusals;
-  go_all_the_way(make(3), &refusals);
-  for (const std::string& refusal : refusals)
-    EXPECT_TRUE(refused && refusal.find(refused) != refusal.npos) << "refused: " << refusal;
-  Work small = work_for(make(n)), large = work_for(make(4 * n));
+void expect_linear(const Make& make, size_t n, const Way& way) {
+  Work small = work_for(make(n), way), large = work_for(make(4 * n), way);
   constexpr double most = 5.5;  // n log n, tables that grow by doubling
   auto check = [&](uint64_t before, uint64_t after, const char* what) {
     EXPECT_LE(static_cast<double>(after), most * static_cast<double>(before) + 1000)
@@ -68,6 +85,15 @@ void expect_linear(const Make& make, size_t n, const char* refused = nullptr) {
   check(small.allocations, large.allocations, "allocations");
   check(small.bytes, large.bytes, "bytes");
   check(small.comparisons, large.comparisons, "comparisons");
+}
+
+// Stages may refuse a program for what Tenon does not do; `refused` is what they say then.
+void expect_linear(const Make& make, size_t n, const char* refused = nullptr) {
+  std::vector<std::string> refusals;
+  go_all_the_way(make(3), &refusals);
+  for (const std::string& refusal : refusals)
+    EXPECT_TRUE(refused && refusal.find(refused) != refusal.npos) << "refused: " << refusal;
+  expect_linear(make, n, [](const std::string& bytes) { go_all_the_way(bytes); });
 }
 
 TensorMeta f32(Sizes sizes) { return make_meta(DType::f32, std::move(sizes)); }
@@ -292,29 +318,154 @@ TEST(Scaling, extra_files) {
       250);
 }
 
+// So many tensors that a file stores, as inputs of the program: `spec` of each, by its name.
+std::string stored(size_t n, const char* folder, const char* config_name, bool written,
+                   const std::function<std::string(const std::string&)>& spec) {
+  ProgramText p = start();
+  std::string config;
+  std::vector<std::pair<std::string, std::string>> files;
+  for (size_t i = 0; i < n; ++i) {
+    std::string name = text("w", i);
+    p.tensor(name, f32({2, 3}));
+    p.input(as_tensor(name));
+    GraphText::add(p.input_specs, spec(name));
+    GraphText::add(config,
+                   text("\"p.", name, R"(": {"path_name": ")", name,
+                        R"(", "is_param": true, "use_pickle": false, "tensor_meta": )", meta_json(f32({2, 3})), "}"));
+    files.emplace_back(folder + name, std::string(24, '\0'));
+    if (!written) continue;
+    p.tensor(text("a", i), f32({2, 3}));
+    p.node("torch.ops.aten.add_.Tensor", {{"self", as_tensor(name)}, {"other", as_tensor("x")}},
+           {as_tensor(text("a", i))});
+  }
+  finished(p);
+  files.emplace_back(text(folder, config_name), text(R"({"config": {)", config, "}}"));
+  return p.archive(files);
+}
+
 TEST(Scaling, weights) {
   expect_linear(
       [](size_t n) {
-        ProgramText p = start();
-        std::string config;
-        std::vector<std::pair<std::string, std::string>> files;
-        for (size_t i = 0; i < n; ++i) {
-          std::string name = text("w", i);
-          p.tensor(name, f32({2, 3}));
-          p.input(as_tensor(name));
-          GraphText::add(p.input_specs, text(R"({"parameter": {"arg": {"name": ")", name,
-                                             R"("}, "parameter_name": "p.)", name, "\"}}"));
-          GraphText::add(config, text("\"p.", name, R"(": {"path_name": ")", name,
-                                      R"(", "is_param": true, "use_pickle": false, "tensor_meta": )",
-                                      meta_json(f32({2, 3})), "}"));
-          files.emplace_back("data/weights/" + name, std::string(24, '\0'));
-        }
-        finished(p);
-        files.emplace_back("data/weights/model_weights_config.json", text(R"({"config": {)", config, "}}"));
-        return p.archive(files);
+        return stored(n, "data/weights/", "model_weights_config.json", false, [](const std::string& name) {
+          return text(R"({"parameter": {"arg": {"name": ")", name, R"("}, "parameter_name": "p.)", name, "\"}}");
+        });
       },
       250);
 }
+
+TEST(Scaling, buffers_that_are_written) {
+  expect_linear(
+      [](size_t n) {
+        return stored(n, "data/weights/", "model_weights_config.json", true, [](const std::string& name) {
+          return text(R"({"buffer": {"arg": {"name": ")", name, R"("}, "buffer_name": "p.)", name,
+                      R"(", "persistent": true}})");
+        });
+      },
+      250);
+}
+
+TEST(Scaling, constants) {
+  expect_linear(
+      [](size_t n) {
+        return stored(n, "data/constants/", "model_constants_config.json", false, [](const std::string& name) {
+          return text(R"({"tensor_constant": {"arg": {"name": ")", name, R"("}, "tensor_constant_name": "p.)", name,
+                      "\"}}");
+        });
+      },
+      250);
+}
+
+TEST(Scaling, programs_of_one_file) {
+  expect_linear(
+      [](size_t n) {
+        ProgramText p = start();
+        finished(p);
+        std::vector<std::pair<std::string, std::string>> files;
+        for (size_t i = 0; i < n; ++i) files.emplace_back(text("models/other", i, ".json"), p.program_json());
+        return p.archive(files);
+      },
+      50);
+}
+
+TEST(Scaling, views_of_views) {
+  expect_linear(
+      [](size_t n) {
+        ProgramText p = start();
+        std::string last = "x";
+        for (size_t i = 0; i < n; ++i) {
+          std::string name = text("v", i);
+          TensorMeta meta = i % 2 == 0 ? f32({3, 2}) : f32({2, 3});
+          if (i % 2 == 0) meta.strides = {1, 3};
+          p.tensor(name, meta);
+          p.node("torch.ops.aten.transpose.int",
+                 {{"self", as_tensor(last)}, {"dim0", R"({"as_int": 0})"}, {"dim1", R"({"as_int": 1})"}},
+                 {as_tensor(name)});
+          last = name;
+        }
+        return finished(p, n % 2 == 0 ? last : text("v", n - 2));
+      },
+      100);
+}
+
+TEST(Scaling, writes_to_parts_of_one_tensor) {
+  expect_linear(
+      [](size_t n) {
+        ProgramText p = start();
+        p.tensor("c", f32({2, 3}));
+        p.node("torch.ops.aten.clone.default", {{"self", as_tensor("x")}}, {as_tensor("c")});
+        for (size_t i = 0; i < n; ++i) {
+          p.tensor(text("s", i), f32({3}));
+          p.node("torch.ops.aten.select.int",
+                 {{"self", as_tensor("c")}, {"dim", R"({"as_int": 0})"}, {"index", R"({"as_int": 1})"}},
+                 {as_tensor(text("s", i))});
+          p.tensor(text("w", i), f32({3}));
+          p.node("torch.ops.aten.mul_.Tensor", {{"self", as_tensor(text("s", i))}, {"other", as_tensor(text("s", i))}},
+                 {as_tensor(text("w", i))});
+        }
+        return finished(p, "c");
+      },
+      100);
+}
+
+std::string sizes_that_data_tell(size_t n) {
+  ProgramText p = start();
+  p.user_input("m", make_meta(DType::boolean, {2, 3}));
+  for (size_t i = 0; i < n; ++i) {
+    SymInt u = SymInt::symbol(text("u", i));
+    p.range(text("u", i), 0, 6);
+    p.tensor(text("a", i), f32({u}));
+    p.node("torch.ops.aten.masked_select.default", {{"self", as_tensor("x")}, {"mask", as_tensor("m")}},
+           {as_tensor(text("a", i))});
+    p.user_output(relu(p, i, text("a", i), f32({u})));
+  }
+  return finished(p);
+}
+
+TEST(Scaling, sizes_that_data_tell) { expect_linear(sizes_that_data_tell, 100); }
+TEST(Scaling, runs_with_sizes_that_data_tell) { expect_linear(sizes_that_data_tell, 250, go_and_run); }
+
+// Ten thousand nodes of several kinds: stages, views, products, host functions.
+std::string mixed_nodes(size_t n) {
+  ProgramText p = start();
+  std::string last = "x";
+  for (size_t i = 0; i < n; i += 5) {
+    std::string t = text("t", i), m = text("m", i), c = text("c", i), s = text("s", i);
+    TensorMeta turned = f32({3, 2});
+    turned.strides = {1, 3};
+    p.tensor(t, turned);
+    p.node("torch.ops.aten.t.default", {{"self", as_tensor(last)}}, {as_tensor(t)});
+    p.tensor(m, f32({2, 2}));
+    p.node("torch.ops.aten.mm.default", {{"self", as_tensor(last)}, {"mat2", as_tensor(t)}}, {as_tensor(m)});
+    p.tensor(c, f32({2, 3}));
+    p.node("torch.ops.aten.mm.default", {{"self", as_tensor(m)}, {"mat2", as_tensor("x")}}, {as_tensor(c)});
+    p.tensor(s, f32({2, 3}));
+    p.node("torch.ops.aten.cumsum.default", {{"self", as_tensor(c)}, {"dim", R"({"as_int": 1})"}}, {as_tensor(s)});
+    last = relu(p, i, s);
+  }
+  return finished(p, last);
+}
+
+TEST(Scaling, ten_thousand_nodes_from_file_to_results) { expect_linear(mixed_nodes, 2'500, go_and_run); }
 
 TEST(Scaling, pickled_values) {
   expect_linear(
@@ -337,6 +488,22 @@ TEST(Scaling, guards) {
         return finished(p);
       },
       250);
+}
+
+TEST(Scaling, guards_of_many_inputs) {
+  expect_linear(
+      [](size_t n) {
+        ProgramText p = start();
+        for (size_t i = 0; i < n; ++i) {
+          SymInt s = SymInt::symbol(text("s", i), {.positive = true});
+          p.range(text("s", i), 2, 100);
+          p.user_input(text("x", i), f32({s, 3}));
+          p.user_output(relu(p, i, text("x", i), f32({s, 3})));
+          GraphText::add(p.guards, json_string(text("L['x", i, "'].size()[0] <= 50")));
+        }
+        return finished(p);
+      },
+      100);
 }
 
 TEST(Scaling, metadata_and_opsets) {

@@ -99,7 +99,7 @@ def export(name, out):
         inputs = user_inputs(program, args, kwargs)
         save(out / f"{stem}.in.npz", {key: to_numpy(value) for key, value in inputs.items()})
         info = {"torch": torch.__version__.split("+")[0], "program": f"{name}.pt2", "letter": programs[name].letter,
-                "mixed": case.mixed, "random": case.random, "reload": case.reload, "runs": case.runs,
+                "mixed": case.mixed, "random": case.random, "reload": case.reload, "refused": case.refused,
                 "retired": case.retired, "shared": share_storage(inputs), "gradient": False, "keys": {}}
         if not case.random:
             results, info["keys"] = with_errors(program, inputs, case.mixed, False)

@@ -23,7 +23,7 @@ class Program:
     gradient: bool = True  # eager autograd can differentiate output_0
     reload: bool = True  # PyTorch can load what it saved
     retired: bool = False  # has operators that the newest PyTorch does not: it cannot load the file as it is
-    runs: bool = True  # Tenon can run it; otherwise it is shown and converted
+    refused: str = ""  # the operator that Tenon names when it refuses to run it; such a program is shown and converted
 
 
 programs = {}

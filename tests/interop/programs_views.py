@@ -153,6 +153,58 @@ def shared_inputs():
     return Program(Function(forward), (storage[:8].view(2, 4), storage[3:9]), gradient=False)
 
 
+@program("h")
+def input_turned_in_place():
+    def forward(x, w):
+        x.t_()
+        return x * w
+
+    return Program(Function(forward), (torch.randn(2, 3), torch.randn(3, 2)), gradient=False)  # grad: "cannot say"
+
+
+@program("h")
+def input_turned_and_written():
+    def forward(x):
+        rows = x[1:]
+        x.t_()
+        x[0].mul_(2)
+        x.unsqueeze_(1).squeeze_(1).transpose_(0, 1)
+        rows.add_(1)
+        x.as_strided_((2, 2), (3, 1), 1)
+        return x + 1, rows
+
+    return Program(Function(forward), (torch.randn(2, 3),), gradient=False)
+
+
+@program("h")
+def input_turned_while_another_sees_it():
+    def forward(x, y):
+        x.t_()
+        x[1].mul_(3)
+        return x.sum(0), y * 2
+
+    storage = torch.randn(12)
+    return Program(Function(forward), (storage[:6].view(2, 3), storage[2:9]), gradient=False)
+
+
+@program("h")
+def input_given_another_storage():
+    def forward(x, y):
+        x.set_(y)
+        return x * 2
+
+    return Program(Function(forward), (torch.randn(2, 3), torch.randn(4)), gradient=False, refused="aten.set_.source_Tensor")
+
+
+@program("h")
+def input_made_smaller():
+    def forward(x):
+        x.resize_(2, 2)
+        return x * 2
+
+    return Program(Function(forward), (torch.randn(2, 3),), gradient=False, refused="aten.resize_.default")
+
+
 @program("h", small=True)
 def same_input_twice():
     def forward(x, y):

@@ -77,6 +77,16 @@ def check_run(options, case, file, scratch, gradient):
             raise Failure(f"{stem}: " + "; ".join(mistakes[:4]) + (f"; and {len(mistakes) - 4} more" if len(mistakes) > 4 else ""))
 
 
+def check_refused(options, case, scratch):
+    """Running it and differentiating it end in one sentence that names the operator, and leave nothing behind."""
+    for verb in ("run", "grad", "compile"):
+        out = scratch / "refused"
+        done = subprocess.run([options.tenon, verb, case.file, *([] if verb == "run" else ["-o", out])], capture_output=True, text=True)
+        named = done.returncode == 1 and done.stderr.count("\n") == 1 and case.info["refused"] in done.stderr
+        if not named or out.exists():
+            raise Failure(f"{verb}: expected a refusal that names {case.info['refused']}, got {done.returncode}: {done.stderr[:300]}")
+
+
 def check_converted(case, converted):
     """This PyTorch must get from the converted file what the release that exported it got."""
     import torch_side
@@ -110,7 +120,9 @@ def check_case(options, case):
         scratch = pathlib.Path(folder)
         joint, converted = scratch / "joint.pt2", scratch / "converted.pt2"
         column("show", lambda: tenon(options, "show", case.file))
-        if case.info.get("runs", True):
+        if case.info.get("refused"):
+            column("run", check_refused, options, case, scratch)
+        else:
             column("run", check_run, options, case, case.file, scratch, False)
 
         def convert():
