@@ -78,12 +78,14 @@ def check_run(options, case, file, scratch, gradient):
 
 
 def check_refused(options, case, scratch):
-    """Running it and differentiating it end in one sentence that names the operator, and leave nothing behind."""
-    for verb in ("run", "grad", "compile"):
+    """What computes it ends in one sentence that names the operator, and leaves nothing behind; it is shown with that sentence."""
+    for verb in ("show", "run", "grad", "compile"):
         out = scratch / "refused"
-        done = subprocess.run([options.tenon, verb, case.file, *([] if verb == "run" else ["-o", out])], capture_output=True, text=True)
+        more = ["-o", out] if verb in ("grad", "compile") else []
+        done = subprocess.run([options.tenon, verb, case.file, *more], capture_output=True, text=True)
         named = done.returncode == 1 and done.stderr.count("\n") == 1 and case.info["refused"] in done.stderr
-        if not named or out.exists():
+        shown = case.info["refused"] in done.stdout
+        if not named or out.exists() or shown != (verb == "show"):
             raise Failure(f"{verb}: expected a refusal that names {case.info['refused']}, got {done.returncode}: {done.stderr[:300]}")
 
 
@@ -119,10 +121,10 @@ def check_case(options, case):
     with tempfile.TemporaryDirectory() as folder:
         scratch = pathlib.Path(folder)
         joint, converted = scratch / "joint.pt2", scratch / "converted.pt2"
-        column("show", lambda: tenon(options, "show", case.file))
         if case.info.get("refused"):
             column("run", check_refused, options, case, scratch)
         else:
+            column("show", lambda: tenon(options, "show", case.file))
             column("run", check_run, options, case, case.file, scratch, False)
 
         def convert():
