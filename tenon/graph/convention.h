@@ -96,7 +96,7 @@ struct CallingConvention {
   std::vector<std::string> user_names;  // names of flattened arguments
   Tree in, out;
   std::vector<sym::Guard> guards;  // what the program was exported under, over the sizes of its inputs
-  std::string sharing;  // which of the caller's tensors share memory that is written, in words; empty: none
+  std::string sharing;             // which of the caller's tensors share memory that is written, in words; empty: none
 };
 
 std::string to_text(const InputMeaning& meaning);  // parameter fc.weight

@@ -128,8 +128,7 @@ TEST(Session, AGuardOnTheCallersArgumentsIsCheckedBeforeAnything) {
       "%b_n: f32[] = input()\n%x: f32[s0] = input()\n%s: f32[] = aten::sum(%x)\n"
       "%n: f32[] = aten::add_.Tensor(%b_n, %s)\n%y: f32[s0] = aten::neg(%x)\nreturn %y\n");
   FunctionalProgram functional = functionalize(program);
-  functional.convention.guards.push_back(
-      {sym::ne(SymInt::symbol("s0"), 3), "x.size()[0] is s0", "x.size()[0] != 3"});
+  functional.convention.guards.push_back({sym::ne(SymInt::symbol("s0"), 3), "x.size()[0] is s0", "x.size()[0] != 3"});
   Session session(prepare(functional));
   std::unique_ptr<State> state = state_of(program);
   state->set("n", floats({}, {5}));
@@ -137,7 +136,9 @@ TEST(Session, AGuardOnTheCallersArgumentsIsCheckedBeforeAnything) {
     session.run(*state, {floats({3}, {1, 2, 3})});
     FAIL();
   } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find("under x.size()[0] != 3, where x.size()[0] is s0', but s0 is 3"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("under x.size()[0] != 3, where x.size()[0] is s0', but s0 is 3"),
+              std::string::npos)
+        << e.what();
   }
   EXPECT_EQ(values_of(*state->find("n")), std::vector<float>{5});
 }
