@@ -38,16 +38,8 @@ OPTIMIZERS = {
     "adagrad,lr=0.02,lr_decay=0.01,initial_accumulator_value=0.1,weight_decay=0.01":
         lambda p: torch.optim.Adagrad(p, lr=0.02, lr_decay=0.01, initial_accumulator_value=0.1, weight_decay=0.01),
 }
-# The first steps of all but sgd divide each gradient by its own size, so that the sign of what is nearly 0 decides: by default one
-# unit in the last place of the images moves the losses of resnet18 by up to 3e-3 in PyTorch too. What is added to the size here keeps
-# such signs from counting; the smaller networks are compared with the defaults.
-RESNET = {
-    "sgd,lr=0.01,momentum=0.9": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9),
-    "adam,eps=0.01": lambda p: torch.optim.Adam(p, eps=0.01),
-    "adamw,eps=0.01": lambda p: torch.optim.AdamW(p, eps=0.01),
-    "rmsprop,lr=0.001,eps=0.01": lambda p: torch.optim.RMSprop(p, lr=0.001, eps=0.01),
-    "adagrad,initial_accumulator_value=0.1": lambda p: torch.optim.Adagrad(p, initial_accumulator_value=0.1),
-}
+RESNET = {"sgd,lr=0.01,momentum=0.9": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9)} | {
+    name: OPTIMIZERS[name] for name in ("adam", "adamw", "rmsprop,lr=0.001", "adagrad")}
 FIVE = ("sgd,lr=0.05,momentum=0.9", "adam", "adamw", "rmsprop,lr=0.001", "adagrad")
 
 
@@ -174,15 +166,15 @@ class Compared(CommandTest):
             units = torch.randint(-1, 2, x.shape, generator=torch.Generator().manual_seed(0))
             yield self.reference(model, x * (1 + units * torch.finfo(x.dtype).eps), *how)
 
-    def check_parameters(self, program, singles, exact, size=lambda t: t.abs().max().item()):
+    def check_parameters(self, program, singles, exact):
         """No further from float64 than float32 has a right to be."""
         for name, wanted in exact.state_dict().items():
             got = program.state_dict[name]
             if not got.is_floating_point():
                 torch.testing.assert_close(got, wanted)
                 continue
-            own = max(size(single.state_dict()[name].double() - wanted) for single in singles)
-            error = size(got.double() - wanted)
+            own = max((single.state_dict()[name].double() - wanted).abs().max().item() for single in singles)
+            error = (got.double() - wanted).abs().max().item()
             self.assertLessEqual(error, 5 * own + 2e-5, name)
 
     def compare(self, model, data, optimizer, make, steps=101, loss=nn.functional.cross_entropy, options=(), schedule=None,
@@ -200,8 +192,7 @@ class Compared(CommandTest):
                                      f"after {step} steps {way}: {losses[step]}, {exact[step]} in float64")
             if falls:
                 self.assertLess(losses[-1], losses[0])
-            # Where one activation of many falls to the other side of 0, one element says little.
-            self.check_parameters(program, models32, model64, **{"size": lambda t: t.norm().item()} if convolutions else {})
+            self.check_parameters(program, models32, model64)
 
 
 class Optimizers(Compared):
@@ -230,6 +221,8 @@ class Optimizers(Compared):
                 self.compare(Gpt2(), text_data(), name, OPTIMIZERS[name])
 
     def test_resnet18_learns_as_in_pytorch(self):
+        # rmsprop and adagrad divide each gradient by its own size at first, so that the sign of what is nearly 0 decides: one unit in
+        # the last place of the images moves the second loss by 1e-5 and the third by 1e-4, in float64. Hence all orders of PyTorch's.
         self.any_batch = False
         for name, make in RESNET.items():
             with self.subTest(name):
