@@ -227,6 +227,8 @@ class Cut {
       loop::for_each_read(program_, step, use);
       loop::for_each_write(program_, step, use);
     });
+    for (BufferId b = 0; b < program_.buffers.size(); ++b)  // empty results, which no step writes
+      if (program_.buffers[b].role == Role::output && owner_[b] == nowhere) out_.main.segments.back().uses.push_back(b);
     std::unordered_map<BufferId, size_t> input_of;
     for (size_t i = 0; i < program_.inputs.size(); ++i)
       if (BufferId b = program_.inputs[i].buffer; b != no_buffer) {

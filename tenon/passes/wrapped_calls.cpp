@@ -12,10 +12,13 @@ namespace {
 
 size_t operator_position(const Op& op) { return &op == &effectful_call.op() ? 1 : 0; }
 
-const std::string& operator_name(const Node& node) {
+const OperatorName* find_operator_name(const Node& node) {
   size_t at = operator_position(*node.op);
-  auto* name = at < node.args.size() ? node.args[at].get<OperatorName>() : nullptr;
-  require(name != nullptr, node.op->target, ": expected an operator as argument ", at);
+  return at < node.args.size() ? node.args[at].get<OperatorName>() : nullptr;
+}
+const std::string& operator_name(const Node& node) {
+  const OperatorName* name = find_operator_name(node);
+  require(name != nullptr, node.op->target, ": expected an operator as argument ", operator_position(*node.op));
   return name->name;
 }
 
@@ -156,8 +159,8 @@ bool is_wrapped_call(const Op& op) {
 
 std::optional<std::string> missing_operator(const Node& node) {
   if (!is_wrapped_call(*node.op)) return std::nullopt;
-  const std::string& name = operator_name(node);
-  return registry().find(name) ? std::nullopt : std::optional(name);
+  const OperatorName* name = find_operator_name(node);
+  return !name || registry().find(name->name) ? std::nullopt : std::optional(name->name);
 }
 
 Args unwrap_call(GraphBody& graph, const Node& node) {

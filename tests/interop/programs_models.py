@@ -162,7 +162,8 @@ def groups_of_experts():
         return rows, columns, sums, torch._grouped_mm(stack, stack.mT.contiguous())
 
     x = torch.randn(8, 4)
-    return Program(Function(forward), (x, torch.randn(3, 4, 4), torch.tensor([4, 4, 8], dtype=torch.int32)), gradient=False)
+    return Program(Function(forward), (x, torch.randn(3, 4, 4), torch.tensor([4, 4, 8], dtype=torch.int32)), mixed=True,
+                   gradient=False)  # not of float64, not differentiated
 
 
 @program("b")
