@@ -157,7 +157,12 @@ class SourceReader {
 // they lay like before.
 class Answers {
  public:
-  Answers(const GraphBody& graph, const CallingConvention& convention) : graph_(graph) {
+  Answers(const ExportedProgram& program, const GraphBody& graph, const CallingConvention& convention) : graph_(graph) {
+    for (size_t i = 0; i < program.graph->inputs.size(); ++i) {
+      if (program.signature.inputs[i].kind != InputKind::user_input) continue;
+      const Value* v = program.graph->inputs[i].get<Value>();
+      exported_.push_back(v ? &program.graph->info(*v).meta.strides : nullptr);
+    }
     for (size_t i = 0; i < graph.inputs.size(); ++i)
       if (auto* user = std::get_if<input::User>(&convention.inputs[i]))
         if (const Value* v = graph.inputs[i].get<Value>()) inputs_.emplace(user->leaf, *v);
@@ -177,7 +182,11 @@ class Answers {
       case Source::What::count: return count(info.meta.sizes);
       case Source::What::offset: return info.meta.offset;
       case Source::What::size: return in(info.meta.sizes);
-      case Source::What::stride: return in(info.meta.strides);
+      case Source::What::stride: {
+        // The stride of a part of a larger tensor is nothing that the program relies on: it takes the part as a whole.
+        const Sizes* exported = source.leaf < exported_.size() ? exported_[source.leaf] : nullptr;
+        return exported && *exported == info.meta.strides ? in(info.meta.strides) : std::nullopt;
+      }
     }
     unreachable();
   }
@@ -185,6 +194,7 @@ class Answers {
  private:
   const GraphBody& graph_;
   std::unordered_map<size_t, Value> inputs_;  // by the argument they are
+  std::vector<const Sizes*> exported_;        // by argument: the strides that the file says
 };
 
 }  // namespace
@@ -192,7 +202,7 @@ class Answers {
 std::vector<sym::Guard> guards_of(const ExportedProgram& program, const GraphBody& graph,
                                   const CallingConvention& convention) {
   std::vector<sym::Guard> guards;
-  Answers answer(graph, convention);
+  Answers answer(program, graph, convention);
   Arguments arguments(program);
   for (const std::string& written : program.guards) {
     sym::Expr condition = sym::parse_guard(written);

@@ -5,6 +5,7 @@
 
 #include "tenon/export/spell_sizes.h"
 #include "tenon/ops/structural.h"
+#include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/sym/evaluate.h"
@@ -144,13 +145,23 @@ class Retracer {
     CallArgs args;
     for (const Arg& a : node.args) args.push_back(argument(a, from, values));
     std::vector<BasicArg<TensorMeta>> metas = recorded_metas(from, node);
+    const Op& op = lies_otherwise(node, args, metas) ? reshape.op() : *node.op;
     nodes_.known_metas = &metas;
-    nodes_.known_for = node.op->functional ? nullptr : node.op;
+    nodes_.known_for = op.functional ? nullptr : &op;
     GradMode grad(node.grad_enabled);
-    CallResults results = functional_.call(*node.op, std::move(args));
+    CallResults results = functional_.call(op, std::move(args));
     nodes_.known_metas = nullptr;
     for (size_t i = 0; i < results.size() && i < metas.size(); ++i) same_sizes(results[i], metas[i]);
     keep_results(node, results, values);
+  }
+
+  // What became of a composite may have other strides than the file says; a view that these do not allow is a copy
+  // then.
+  bool lies_otherwise(const Node& node, const CallArgs& args, const std::vector<BasicArg<TensorMeta>>& metas) {
+    if (node.op != &view.op()) return false;
+    const TensorMeta base = functional_.peek(args[0].as<Tensor>()).meta();
+    const TensorMeta* result = metas[0].get<TensorMeta>();
+    return result && !view_strides(base.sizes, base.strides, result->sizes);
   }
 
   // A size that only a run can tell has one name, also where what a call became gave it another.
