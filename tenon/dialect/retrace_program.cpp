@@ -147,7 +147,7 @@ class Retracer {
     std::vector<BasicArg<TensorMeta>> metas = recorded_metas(from, node);
     const Op& op = lies_otherwise(node, args, metas) ? reshape.op() : *node.op;
     nodes_.known_metas = &metas;
-    nodes_.known_for = op.functional ? nullptr : &op;
+    nodes_.known_for = op.functional || !lie_as_recorded(node, from, args) ? nullptr : &op;
     GradMode grad(node.grad_enabled);
     CallResults results = functional_.call(op, std::move(args));
     nodes_.known_metas = nullptr;
@@ -155,6 +155,18 @@ class Retracer {
     keep_results(node, results, values);
   }
 
+  // Recorded results are those of recorded operands.
+  bool lie_as_recorded(const Node& node, const GraphBody& from, const CallArgs& args) {
+    for (size_t i = 0; i < args.size(); ++i) {
+      const Value* v = node.args[i].get<Value>();
+      auto* t = args[i].get<Tensor>();
+      if (!v || !*v || !t || !*t) continue;
+      const Sizes &recorded = from.info(*v).meta.strides, strides = functional_.peek(*t).meta().strides;
+      for (size_t d = 0; d < std::min(recorded.size(), strides.size()); ++d)
+        if (recorded[d].is_int() && strides[d].is_int() && recorded[d] != strides[d]) return false;
+    }
+    return true;
+  }
   // What became of a composite may have other strides than the file says; a view that these do not allow is a copy
   // then.
   bool lies_otherwise(const Node& node, const CallArgs& args, const std::vector<BasicArg<TensorMeta>>& metas) {
