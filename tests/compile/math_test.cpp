@@ -366,8 +366,9 @@ TEST(Math, integers_are_divided_by_known_numbers_exactly) {
   std::vector<int64_t> x;
   for (int bits = 0; bits < 64; ++bits)
     for (int64_t near : {-1, 0, 1})
-      for (int sign : {1, -1})
-        x.push_back(static_cast<int64_t>((uint64_t{1} << bits) + static_cast<uint64_t>(near)) * sign);
+      for (int64_t sign : {1, -1})
+        x.push_back(
+            static_cast<int64_t>(((uint64_t{1} << bits) + static_cast<uint64_t>(near)) * static_cast<uint64_t>(sign)));
   for (int64_t i = -60; i < 60; ++i) x.push_back(i);
   for (int64_t by : {int64_t{1}, int64_t{2}, int64_t{3}, int64_t{7}, int64_t{28}, int64_t{64}, int64_t{1000003},
                      (int64_t{1} << 51) - 1, int64_t{1} << 60, std::numeric_limits<int64_t>::max()}) {
