@@ -8,7 +8,9 @@
 #include "tenon/export/print.h"
 #include "tenon/export/serde/load.h"
 #include "tenon/export/transform.h"
+#include "tenon/loop/index_map.h"
 #include "tenon/rules/registry.h"
+#include "tests/text_program.h"
 
 namespace tenon {
 namespace {
@@ -131,6 +133,28 @@ TEST(Table, TakesDecompositionsOfOnesOwn) {
   ExportedProgram made = run_decompositions(program("a_mlp"), options);
   EXPECT_EQ(calls(made, "aten::relu"), 0u);
   EXPECT_EQ(calls(made, "aten::clamp"), 1u);
+}
+
+// Attention in other operators lies otherwise than PyTorch's kernel leaves it, so that what was a view is a copy.
+TEST(Views, OfWhatLiesOtherwiseNowAreCopies) {
+  ExportedProgram made = run_decompositions(program_of(R"(%q: f32[2, 4, 16, 8] = input()
+%k: f32[2, 4, 16, 8] = input()
+%v: f32[2, 4, 16, 8] = input()
+%a: f32[2, 4, 16, 8][512, 8, 32, 1] = aten::scaled_dot_product_attention(%q, %k, %v)
+%t: f32[2, 16, 4, 8] = aten::transpose.int(%a, 1, 2)
+%r: f32[2, 16, 32] = aten::reshape(%t, [2, 16, 32])
+%y: f32[32, 32] = aten::view(%r, [-1, 32])
+return %y
+)"));
+  size_t views = 0;
+  for (const Node& node : made.graph->nodes) {
+    if (node.op->name() != "aten::view") continue;
+    const TensorMeta& base = made.graph->info(node.args[0].as<Value>()).meta;
+    const TensorMeta& view = made.graph->info(node.results[0].as<Value>()).meta;
+    EXPECT_EQ(view_strides(base.sizes, base.strides, view.sizes), view.strides) << node.origin.name;
+    ++views;
+  }
+  EXPECT_GE(views, 5u);
 }
 
 TEST(Metadata, GoesToAllNodesThatAreMadeOfANode) {
