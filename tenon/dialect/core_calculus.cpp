@@ -141,7 +141,8 @@ const std::unordered_map<std::string_view, Rule>& rules() {
          if (!is_full_float(x)) return {};
          int64_t p = b.constant("p");
          Tensor shifts = aten("arange.start_step", 1 - p, 1, kw("dtype", x.dtype()), device(x), unpinned());
-         Tensor at = aten("add.Tensor", aten("unsqueeze", x, -1), aten("mul.Tensor", shifts, 0.5));
+         Tensor halves = aten("mul.Tensor", shifts, 0.5), rows = aten("unsqueeze", x, -1);
+         Tensor at = aten("add.Tensor", rows, halves);
          Tensor sum = aten("sum.dim_IntList", aten("lgamma", at), Sizes{-1});
          double count = static_cast<double>(p * (p - 1));
          return aten("add.Tensor", sum, count * std::log(std::numbers::pi) / 4);

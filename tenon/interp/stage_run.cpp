@@ -5,6 +5,7 @@
 #include "tenon/base/parallel.h"
 #include "tenon/interp/combine.h"
 #include "tenon/interp/stage_code.h"
+#include "tenon/interp/wrap.h"
 
 namespace tenon::interp {
 
@@ -63,7 +64,7 @@ void CompiledStage::Impl::load_bounded(const Instruction& ins, const std::byte* 
   size_t inner = single ? 0 : end - 1;
   auto value_at = [&](const Linear& l) {
     int64_t value = l.base;
-    for (size_t k = 0; k < at.size(); ++k) value += l.by_loop[k] * at[k];
+    for (size_t k = 0; k < at.size(); ++k) value = wrap_add(value, wrap_mul(l.by_loop[k], at[k]));
     return value;
   };
   auto size = static_cast<int64_t>(item_size(ins.dtype));
