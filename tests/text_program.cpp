@@ -1,6 +1,7 @@
 #include "tests/text_program.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "tenon/rules/registry.h"
 
@@ -19,7 +20,9 @@ ExportedProgram program_of(Graph graph) {
     }
     std::string name = info.name.substr(2);
     info.meta.requires_grad = parameter;
-    program.state.push_back({name, Tensor::empty(info.meta), parameter});
+    Tensor zeros = Tensor::empty(info.meta);
+    std::memset(zeros.mutable_bytes(), 0, zeros.storage()->size());
+    program.state.push_back({name, zeros, parameter});
     program.signature.inputs.push_back(
         {parameter ? InputKind::parameter : InputKind::buffer, *input.get<Value>(), info.name, name});
   }
