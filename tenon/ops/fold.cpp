@@ -32,6 +32,23 @@ Blocks blocks(const ArgsView& call, SymInt height, SymInt width) {
   return b;
 }
 
+// What the windows of a tensor of input_sizes give back: the gradient has the sizes of its unfold.
+Metas gathered_windows(MetaCall& m) {
+  const TensorMeta& grad = m.meta("grad_in");
+  Sizes sizes = m.ints("input_sizes"), windows = sizes;
+  const int64_t size = m.constant("size"), step = m.constant("step");
+  m.require(size >= 0 && step > 0, "expected windows of a size and a positive step, got ", size, " and ", step);
+  if (!sizes.empty()) {
+    SymInt& count = windows[m.dim("dim", sizes.size())];
+    count = sym::floor_div(count - size, step) + 1;
+  }
+  windows.push_back(size);
+  m.require(grad.rank() == windows.size(), "grad_in: expected sizes ", windows, ", got ", grad);
+  for (size_t d = 0; d < windows.size(); ++d)
+    relies_on_equal(m, grad.sizes[d], windows[d], "grad_in: expected sizes ", windows, ", got ", grad);
+  return like(grad, sizes);
+}
+
 // The image element behind column element (row, block), and whether it is inside.
 std::pair<Index, Expr> block_place(Lower& l, const Blocks& b, SymInt height, SymInt width, Expr row, Expr block) {
   auto fd = [&](Expr a, SymInt n) { return call(loop::Fn::floor_div, a, l.extent(n)); };
@@ -124,7 +141,7 @@ void register_fold(Registry& ops) {
   ops.add(unfold_backward,
           {
               .schema = "unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",
-              .meta = [](MetaCall& m) -> Metas { return like(m.meta("grad_in"), m.ints("input_sizes")); },
+              .meta = gathered_windows,
               .lower =
                   [](Lower& l) {
                     Ref grad = l["grad_in"];
