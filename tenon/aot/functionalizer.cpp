@@ -143,7 +143,9 @@ CallResults Functionalizer::write_call(const Op& op, CallArgs args) {
   CallResults results;
   size_t next = 0;
   for (size_t i = 0; i < op.schema.args.size(); ++i) {
-    if (!op.schema.args[i].writes) continue;
+    // What the form without this write writes itself (the noise of rrelu_with_noise_) is written by now.
+    if (!op.schema.args[i].writes || (i < own && op.functional->schema.args[i].writes)) continue;
+    expect(next < values.size(), op.target, " writes more than ", op.functional->target, " gives");
     Tensor target = args[i].as<Tensor>();
     write(target, read(values[next++].as<Tensor>()));
     results.emplace_back(target);
