@@ -72,7 +72,7 @@ void CompiledStage::Impl::load_bounded(const Instruction& ins, const std::byte* 
     int64_t count = single ? span.n : std::min(extents[inner] - at[inner], span.n - lane), from = 0, to = count;
     for (const Linear& bound : ins.bounds) {
       int64_t value = value_at(bound), step = single ? 0 : bound.by_loop[inner];
-      if (step > 0 && value < 0) from = std::max(from, -(value + 1) / step + 1);
+      if (step > 0 && value < 0) from = std::max(from, std::min(-(value + 1) / step, count) + 1);
       else if (step < 0) to = value < 0 ? 0 : value / -step < to ? value / -step + 1 : to;
       else if (value < 0) to = 0;
     }
