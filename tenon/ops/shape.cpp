@@ -50,6 +50,8 @@ Results moved(Build& b) {
   std::vector<int64_t> order(rank, -1);
   std::vector<bool> used(rank);
   for (size_t i = 0; i < source.size(); ++i) {
+    b.require(source[i].is_int() && destination[i].is_int(), "expected numbers of dims, got ", source, " and ",
+              destination);
     size_t from = normal_dim(source[i].as_int(), rank), to = normal_dim(destination[i].as_int(), rank);
     b.require(!used[from] && order[to] < 0, "repeated dims in ", source, " or ", destination);
     order[to] = static_cast<int64_t>(from);
