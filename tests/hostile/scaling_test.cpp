@@ -229,16 +229,19 @@ TEST(Scaling, ranges) {
       500);
 }
 
+/// An input with a size of its own, and a result of that size.
+void add_sized(ProgramText& p, size_t i) {
+  SymInt s = SymInt::symbol(text("s", i), {.positive = true});
+  p.range(text("s", i), 2, 100);
+  p.user_input(text("x", i), f32({s, 3}));
+  p.user_output(relu(p, i, text("x", i), f32({s, 3})));
+}
+
 TEST(Scaling, symbols_of_inputs) {
   expect_linear(
       [](size_t n) {
         ProgramText p = start();
-        for (size_t i = 0; i < n; ++i) {
-          SymInt s = SymInt::symbol(text("s", i), {.positive = true});
-          p.range(text("s", i), 2, 100);
-          p.user_input(text("x", i), f32({s, 3}));
-          p.user_output(relu(p, i, text("x", i), f32({s, 3})));
-        }
+        for (size_t i = 0; i < n; ++i) add_sized(p, i);
         return finished(p);
       },
       200);
@@ -495,10 +498,7 @@ TEST(Scaling, guards_of_many_inputs) {
       [](size_t n) {
         ProgramText p = start();
         for (size_t i = 0; i < n; ++i) {
-          SymInt s = SymInt::symbol(text("s", i), {.positive = true});
-          p.range(text("s", i), 2, 100);
-          p.user_input(text("x", i), f32({s, 3}));
-          p.user_output(relu(p, i, text("x", i), f32({s, 3})));
+          add_sized(p, i);
           GraphText::add(p.guards, json_string(text("L['x", i, "'].size()[0] <= 50")));
         }
         return finished(p);
