@@ -38,8 +38,16 @@ OPTIMIZERS = {
     "adagrad,lr=0.02,lr_decay=0.01,initial_accumulator_value=0.1,weight_decay=0.01":
         lambda p: torch.optim.Adagrad(p, lr=0.02, lr_decay=0.01, initial_accumulator_value=0.1, weight_decay=0.01),
 }
-RESNET = {"sgd,lr=0.01,momentum=0.9": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9)} | {
-    name: OPTIMIZERS[name] for name in ("adam", "adamw", "rmsprop,lr=0.001", "adagrad")}
+# The first steps of rmsprop and adagrad divide each gradient by its own size, so that the sign of what is nearly 0 decides: one unit in
+# the last place of the images moves the losses of resnet18 by up to 3e-3 in PyTorch too. What is added to the size here keeps such
+# signs from counting; the smaller networks are compared with the defaults.
+RESNET = {
+    "sgd,lr=0.01,momentum=0.9": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9),
+    "adam": OPTIMIZERS["adam"],
+    "adamw": OPTIMIZERS["adamw"],
+    "rmsprop,lr=0.001,eps=0.01": lambda p: torch.optim.RMSprop(p, lr=0.001, eps=0.01),
+    "adagrad,initial_accumulator_value=0.1": lambda p: torch.optim.Adagrad(p, initial_accumulator_value=0.1),
+}
 FIVE = ("sgd,lr=0.05,momentum=0.9", "adam", "adamw", "rmsprop,lr=0.001", "adagrad")
 
 
@@ -221,8 +229,6 @@ class Optimizers(Compared):
                 self.compare(Gpt2(), text_data(), name, OPTIMIZERS[name])
 
     def test_resnet18_learns_as_in_pytorch(self):
-        # rmsprop and adagrad divide each gradient by its own size at first, so that the sign of what is nearly 0 decides: one unit in
-        # the last place of the images moves the second loss by 1e-5 and the third by 1e-4, in float64. Hence all orders of PyTorch's.
         self.any_batch = False
         for name, make in RESNET.items():
             with self.subTest(name):
