@@ -1,22 +1,20 @@
-"""One model in one engine, in a process of its own: `peer.py ENGINE MODEL BATCH THREADS`. Says what compiling took, then measures each time a line
-with a number of seconds comes in. Talks JSON, a line each."""
+"""One model in one engine, in a process of its own: `peer.py ENGINE MODEL BATCH THREADS [KEPT]`. Says what compiling took, then measures each time
+a line with a number of seconds comes in. Talks JSON, a line each. What an engine wrote is kept in the folder KEPT with the time that it took, and
+found there the next time: the tuning of AOTInductor takes minutes a model."""
 
 import json
 import os
 import pathlib
-import resource
+import re
 import statistics
 import sys
 import tempfile
 import time
 
 
-def resident():
-    return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
-
-
-def highest():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+def resident(which="VmRSS"):
+    """What is resident, or VmHWM, the most that was. (getrusage would count what the process had that started this one.)"""
+    return int(re.search(rf"{which}:\s+(\d+) kB", pathlib.Path("/proc/self/status").read_text())[1]) * 1024
 
 
 def eager(module, sample):
@@ -27,10 +25,11 @@ def inductor(options):
     def make(module, sample):
         import torch
 
-        program = torch.export.export(module, sample)
-        path = torch._inductor.aoti_compile_and_package(program, package_path=os.path.join(tempfile.mkdtemp(), "m.pt2"),
-                                                        inductor_configs=options)
-        run = torch._inductor.aoti_load_package(path)
+        path = KEPT / f"{NAME}.pt2"
+        if not path.exists():
+            program = torch.export.export(module, sample)
+            torch._inductor.aoti_compile_and_package(program, package_path=str(path), inductor_configs=options)
+        run = torch._inductor.aoti_load_package(str(path))
         return lambda: run(*sample)
 
     return make
@@ -39,9 +38,10 @@ def inductor(options):
 def onnx_file(module, sample):
     import torch
 
-    path = os.path.join(tempfile.mkdtemp(), "m.onnx")
-    torch.onnx.export(module, sample, path, dynamo=True, external_data=True, verbose=False)
-    return path
+    path = KEPT / f"{NAME}.onnx"
+    if not path.exists():
+        torch.onnx.export(module, sample, str(path), dynamo=True, external_data=True, verbose=False)
+    return str(path)
 
 
 def onnxruntime(module, sample):
@@ -118,17 +118,22 @@ def main():
             call()
         except Exception as e:  # an engine that cannot do a model is left out of its line
             return say(failed=f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"[:200])
-        say(compile_seconds=time.perf_counter() - start)
+        took = KEPT / f"{NAME}.seconds"
+        if not took.exists():
+            took.write_text(str(time.perf_counter() - start))
+        say(compile_seconds=float(took.read_text()))
         for line in sys.stdin:
             times, end = [], time.perf_counter() + float(line)
             while len(times) < 3 or time.perf_counter() < end:
                 start = time.perf_counter()
                 call()
                 times.append(time.perf_counter() - start)
-            say(ms=1e3 * statistics.median(times), peak_mb=(highest() - before) / 1e6)
+            say(ms=1e3 * statistics.median(times), peak_mb=(resident("VmHWM") - before) / 1e6)
 
 
 THREADS = int(sys.argv[4])
+KEPT = pathlib.Path(sys.argv[5] if len(sys.argv) > 5 else tempfile.mkdtemp())
+NAME = "".join(c if c.isalnum() else "_" for c in " ".join(sys.argv[1:5]))
 CLASSES = 0
 TO = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)  # what engines print goes elsewhere

@@ -1,12 +1,14 @@
 """Tenon beside PyTorch eager, AOTInductor, ONNX Runtime and OpenVINO, model by model, in turn: a table of ratios, and its picture.
 
-bench/table.py [--quick] [--models TEXT] [--engines a,b] [--rounds N] [--seconds S] [--threads N] [--batch N] [--svg FILE] [--json FILE]"""
+bench/table.py [--quick] [--models TEXT] [--engines a,b] [--rounds N] [--seconds S] [--threads N] [--batch N] [--fresh]
+               [--svg FILE] [--json FILE]"""
 
 import argparse
 import json
 import os
 import pathlib
 import platform
+import shutil
 import statistics
 import subprocess
 import sys
@@ -15,6 +17,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TENON = ROOT / "build-bench" / "bin" / "tenon"
 FILES = ROOT / "build-bench" / "files"
+KEPT = ROOT / "build-bench" / "peers"  # what the other engines compiled
 INFERENCE = ["eager", "aoti", "aoti frozen", "onnxruntime", "openvino"]
 TRAINING = ["eager step", "compiled step"]
 
@@ -24,8 +27,10 @@ class Peer:
 
     def __init__(self, engine, model, batch, threads):
         environment = dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads))
-        self.process = subprocess.Popen([sys.executable, pathlib.Path(__file__).parent / "peer.py", engine, model.name, str(batch), str(threads)],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
+        KEPT.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, pathlib.Path(__file__).parent / "peer.py", engine, model.name, str(batch), str(threads), KEPT]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                        env=environment)
         self.times, self.peak = [], 0
         told = self.hear()
         self.compile_seconds, self.failed = told.get("compile_seconds", 0), told.get("failed")
@@ -189,6 +194,7 @@ def main():
     parse.add_argument("--seconds", type=float, help="for each engine in each round")
     parse.add_argument("--threads", type=int, default=2)
     parse.add_argument("--batch", type=int, help="of inference; 1 by default")
+    parse.add_argument("--fresh", action="store_true", help="the other engines compile anew; otherwise what they compiled before is used")
     parse.add_argument("--svg")
     parse.add_argument("--json")
     options = parse.parse_args()
@@ -197,6 +203,8 @@ def main():
     options.seconds = options.seconds or (0.2 if options.quick else 1.0)
     import models
 
+    if options.fresh:
+        shutil.rmtree(KEPT, ignore_errors=True)
     results = {"inference": [], "training": []}
     for kind, list_of in (("inference", models.INFERENCE), ("training", models.TRAINING)):
         for model in list_of:

@@ -8,11 +8,13 @@ namespace tenon::kernels {
 constexpr int64_t block_rows = 48, block_columns = 192;
 constexpr int64_t chunk_terms = 768, chunk_segments = 64;
 
-/// Rows of block `i` of `count` blocks: nearly equal, in whole tiles.
+/// Rows of block `i` of `count` blocks: nearly equal, in whole tiles where blocks are many.
 struct RowBlocks {
   int64_t rows, count, size;
   explicit RowBlocks(int64_t rows)
-      : rows(rows), count(ceil_div(rows, block_rows)), size(count == 0 ? 8 : ceil_div(ceil_div(rows, count), 8) * 8) {}
+      : rows(rows), count(ceil_div(rows, block_rows)), size(count == 0 ? 8 : ceil_div(rows, count)) {
+    if (count > 3) size = ceil_div(size, 8) * 8;
+  }
   int64_t begin(int64_t i) const { return i * size < rows ? i * size : rows; }
 };
 
@@ -40,6 +42,8 @@ class Chunks {
     per_chunk_ = ceil_div(pieces_, count_);
     count_ = ceil_div(pieces_, per_chunk_);
   }
+  /// Every chunk is one segment of this length, but for the last one, which may be shorter. 0: they are not.
+  int64_t equal_length() const { return count_ == parts_ && pieces_ == parts_ ? part_length_ : 0; }
   int64_t count() const { return count_; }  // at least 1: no terms at all are one empty chunk
   /// The next chunk: its segments and their number; returns the number of its terms.
   int64_t next(Segment* to, int64_t& number) {
@@ -144,6 +148,67 @@ void finish(const Block<T>& b, int64_t first, int64_t last) {
 
 }  // namespace detail
 
+namespace detail {
+
+/// n chunks of a row's sums side by side: one after the other, each term would wait for the one before.
+template <class T, int n>
+void sum_chunks(const T* left, int64_t step, const T* right, int64_t length, int64_t last_length, Vector<T>* sums) {
+  Vector<T> sum[n];
+#pragma GCC unroll 8
+  for (int c = 0; c < n; ++c) sum[c] = Vector<T>{};
+  for (int64_t k = 0; k < last_length; ++k)
+#pragma GCC unroll 8
+    for (int c = 0; c < n; ++c)
+      sum[c] =
+          fma(broadcast_from(left + (c * length + k) * step), load<T>(right + (c * length + k) * panel_width), sum[c]);
+#pragma GCC unroll 8
+  for (int c = 0; c < n; ++c) {
+    if (c + 1 < n)
+      for (int64_t k = last_length; k < length; ++k)
+        sum[c] = fma(broadcast_from(left + (c * length + k) * step), load<T>(right + (c * length + k) * panel_width),
+                     sum[c]);
+    sums[c] = sum[c];
+  }
+}
+
+/// One row and one panel of columns, whose sums are several chunks of this length.
+template <class T>
+void run_narrow(const Block<T>& b, int64_t length, int64_t count) {
+  for (int64_t column = 0; column < b.columns; column += lanes<T>) {
+    Vector<T> total{}, sums[6];
+    const int64_t groups = ceil_div(count, int64_t{6});
+    for (int64_t g = 0; g < groups; ++g) {
+      const int64_t first = count * g / groups, n = count * (g + 1) / groups - first;
+      const int64_t last_length = first + n == count ? b.terms.length - (count - 1) * length : length;
+      const T* left = b.left[0] + first * length * b.terms.step;
+      const T* right = b.right + first * length * panel_width + column;
+      switch (n) {
+        case 1: sum_chunks<T, 1>(left, b.terms.step, right, length, last_length, sums); break;
+        case 2: sum_chunks<T, 2>(left, b.terms.step, right, length, last_length, sums); break;
+        case 3: sum_chunks<T, 3>(left, b.terms.step, right, length, last_length, sums); break;
+        case 4: sum_chunks<T, 4>(left, b.terms.step, right, length, last_length, sums); break;
+        case 5: sum_chunks<T, 5>(left, b.terms.step, right, length, last_length, sums); break;
+        case 6: sum_chunks<T, 6>(left, b.terms.step, right, length, last_length, sums); break;
+      }
+      for (int64_t c = 0; c < n; ++c) total = first + c == 0 ? sums[c] : total + sums[c];
+    }
+    Tile<T> t;
+    t.out = b.out;
+    t.residual = b.residual;
+    t.column = column;
+    t.columns = b.columns - column < lanes<T> ? b.columns - column : lanes<T>;
+    t.bias = b.bias == nullptr ? nullptr : b.bias + column;
+    t.alpha = b.alpha;
+    t.beta = b.beta;
+    t.first = t.last = true;
+    t.has_residual = b.has_residual;
+    t.relu = b.relu;
+    finish_columns(t, &total, 1, 1);
+  }
+}
+
+}  // namespace detail
+
 template <class T>
 void run_block(const Block<T>& b) {
   constexpr int per_panel = panel_width / lanes<T>;
@@ -153,7 +218,12 @@ void run_block(const Block<T>& b) {
   const bool own = b.has_residual && b.residual[0] == b.out[0];
   const bool direct = b.out_step == 1 && (!b.has_residual || b.residual_step == 1) &&
                       (b.bias == nullptr || b.bias_step == 1) && (chunks.count() == 1 || (b.beta == 0 && !own));
+  if (b.rows == 1 && b.packed && direct && b.columns <= panel_width && chunks.count() > 1 && chunks.equal_length() > 0)
+    return detail::run_narrow(b, chunks.equal_length(), chunks.count());
   T* const panels = b.scratch + block_scratch;
+  T* sums[block_rows];  // what waits in scratch
+  if (!direct)
+    for (int64_t r = 0; r < b.rows; ++r) sums[r] = b.scratch + r * block_columns;
   Segment segments[chunk_segments];
   Tile<T> t;
   t.segments = segments;
@@ -176,11 +246,10 @@ void run_block(const Block<T>& b) {
       t.bias = b.bias == nullptr ? nullptr : b.bias + column;
       for (int64_t i = lo; i < hi; ++i) {
         const int64_t r0 = b.rows * i / tiles, rows = b.rows * (i + 1) / tiles - r0;
-        for (int64_t r = 0; r < rows; ++r) {
-          t.row[r] = reinterpret_cast<const char*>(b.left[r0 + r]);
-          t.out[r] = direct ? b.out[r0 + r] + column : b.scratch + (r0 + r) * block_columns + column;
-          t.residual[r] = b.has_residual && direct ? b.residual[r0 + r] + column : nullptr;
-        }
+        t.row = b.left + r0;
+        t.out = (direct ? b.out : sums) + r0;
+        t.residual = b.residual + r0;
+        t.column = column;
         run_tile<T>(static_cast<int>(rows), width, t);
       }
     };

@@ -39,7 +39,8 @@ struct ConvolutionPackParams {
 };
 
 /// Buffers: source, packed weights, out, then bias and residual where flagged (gemm.h), as gemm's.
-/// convolution_T: Iterations: phases * groups * blocks of 192 columns * blocks of 48 points of the first phase; a phase
+/// convolution_T: Iterations: phases * groups * blocks of gemm_columns(points, columns) * blocks of 48 points, both of
+/// the first phase; a phase
 /// has batch times ceil((size - phase) / stride) points, and there are stride[0] * stride[1] * stride[2] of them,
 /// forward one. Scratch: gemm_scratch elements.
 /// convolution_depthwise_T: columns and inner are 1; taps outside of [lo, hi) of the source are left out, so that it

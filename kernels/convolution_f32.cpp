@@ -1,6 +1,7 @@
 #include "kernels/convolution_functions.h"
 #include "kernels/depthwise_functions.h"
 #include "kernels/winograd_functions.h"
+#include "kernels/winograd_weight_functions.h"
 
 using namespace tenon::kernels;
 
@@ -14,3 +15,7 @@ TENON_KERNEL(convolution_depthwise_f32) { return convolution_depthwise<float>(*a
 TENON_KERNEL(convolution_depthwise_weight_f32) { return convolution_depthwise_weight<float>(*args, lo, hi); }
 TENON_KERNEL(convolution_winograd_pack_f32) { return convolution_winograd_pack<float>(*args, lo, hi); }
 TENON_KERNEL(convolution_winograd_f32) { return convolution_winograd<float>(*args, lo, hi); }
+TENON_KERNEL(convolution_winograd_weight_f32) { return convolution_winograd_weight<float>(*args, lo, hi); }
+TENON_KERNEL(convolution_winograd_weight_finish_f32) {
+  return convolution_winograd_weight_finish<float>(*args, lo, hi);
+}

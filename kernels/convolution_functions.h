@@ -106,28 +106,35 @@ int convolution_pack(const tenon_args& args, int64_t lo, int64_t hi) {
 template <class T>
 int convolution(const tenon_args& args, int64_t lo, int64_t hi) {
   const auto& p = params<ConvolutionParams>(args);
-  const int64_t panels = ceil_div(p.columns, panel_width), column_blocks = ceil_div(p.columns, block_columns);
+  const int64_t panels = ceil_div(p.columns, panel_width);
+  const int64_t points = p.batch * Phase(p.taps, p.size, 0).points();
+  const int64_t width = gemm_columns(points, p.columns), column_blocks = ceil_div(p.columns, width);
+  const BlockEpilogue epilogue(args);
+  int status = TENON_KERNEL_OK;
   Block<T> b;
   b.out_step = p.out_channel;
   b.residual_step = p.residual_channel;
   b.bias_step = p.bias_step;
   b.has_residual = p.flags & epilogue_residual;
   b.relu = p.flags & epilogue_relu;
+  b.far = points <= gemm_few_rows;
   b.scratch = static_cast<T*>(args.scratch);
   const T* const bias = p.flags & epilogue_bias ? buffer<T>(args, 3) + p.bias : nullptr;
   const T* const residual = b.has_residual ? buffer<T>(args, bias != nullptr ? 4 : 3) + p.residual : nullptr;
-  const int64_t blocks = RowBlocks(p.batch * Phase(p.taps, p.size, 0).points()).count;
+  const int64_t blocks = RowBlocks(points).count;
   for (int64_t i = lo; i < hi; ++i) {
     const int64_t point_block = i % blocks, column_block = i / blocks % column_blocks;
     const int64_t g = i / blocks / column_blocks % p.groups;
-    const Phase phase(p.taps, p.size, i / blocks / column_blocks / p.groups);
+    const int64_t index = i / blocks / column_blocks / p.groups;
+    if (index >= all_phases(p.taps)) continue;
+    const Phase phase(p.taps, p.size, index);
     const Axis(&a)[3] = phase.axis;
     const RowBlocks rows(p.batch * phase.points());
     if (point_block >= rows.count) continue;
-    const int64_t first = rows.begin(point_block), column = column_block * block_columns;
+    const int64_t first = rows.begin(point_block), column = column_block * width;
     b.rows = rows.begin(point_block + 1) - first;
     if (b.rows == 0) continue;
-    b.columns = least(p.columns - column, block_columns);
+    b.columns = least(p.columns - column, width);
 
     const int64_t steps[3] = {a[0].tap_step * p.source_stride[0], a[1].tap_step * p.source_stride[1],
                               a[2].tap_step * p.source_stride[2]};
@@ -144,20 +151,29 @@ int convolution(const tenon_args& args, int64_t lo, int64_t hi) {
     const T* source = buffer<T>(args, 0) + p.source + g * p.inner;
     T* out = buffer<T>(args, 2) + p.out + channel * p.out_channel;
     Point at = Point::at(a, first);
-    for (int64_t r = 0; r < b.rows; ++r, at.next(a)) {
-      b.left[r] = source + at.n * p.source_batch + (at.z * a[0].step + a[0].offset) * p.source_stride[0] +
-                  (at.y * a[1].step + a[1].offset) * p.source_stride[1] +
-                  (at.x * a[2].step + a[2].offset) * p.source_stride[2];
+    for (int64_t r = 0; r < b.rows; at.next_row(a)) {  // places of one row after another
+      const T* left = source + at.n * p.source_batch + (at.z * a[0].step + a[0].offset) * p.source_stride[0] +
+                      (at.y * a[1].step + a[1].offset) * p.source_stride[1] +
+                      (at.x * a[2].step + a[2].offset) * p.source_stride[2];
       const int64_t z = a[0].place(at.z), y = a[1].place(at.y), x = a[2].place(at.x);
-      b.out[r] = out + at.n * p.out_batch + z * p.out_stride[0] + y * p.out_stride[1] + x * p.out_stride[2];
-      if (b.has_residual)
-        b.residual[r] = residual + channel * p.residual_channel + at.n * p.residual_batch + z * p.residual_stride[0] +
-                        y * p.residual_stride[1] + x * p.residual_stride[2];
+      T* to = out + at.n * p.out_batch + z * p.out_stride[0] + y * p.out_stride[1] + x * p.out_stride[2];
+      const int64_t last = least(b.rows, r + a[2].grid - at.x);
+      const int64_t left_step = a[2].step * p.source_stride[2], to_step = a[2].out_step * p.out_stride[2];
+      if (b.has_residual) {
+        const T* add = residual + channel * p.residual_channel + at.n * p.residual_batch + z * p.residual_stride[0] +
+                       y * p.residual_stride[1] + x * p.residual_stride[2];
+        const int64_t add_step = a[2].out_step * p.residual_stride[2];
+        for (int64_t i = r; i < last; ++i) b.residual[i] = add + (i - r) * add_step;
+      }
+      for (int64_t i = r; i < last; ++i) b.left[i] = left + (i - r) * left_step;
+      for (int64_t i = r; i < last; ++i) b.out[i] = to + (i - r) * to_step;
+      r = last;
     }
     b.bias = bias == nullptr ? nullptr : bias + channel * p.bias_step;
     run_block(b);
+    status |= epilogue(first, b.rows, channel, b.columns);
   }
-  return TENON_KERNEL_OK;
+  return status;
 }
 
 template <class T>

@@ -50,11 +50,8 @@ struct DepthwiseRow {
   const Axis* axis;   // three
   TapRange range[2];  // of its z and y
   int64_t kernel[3], source_stride[3];
-  const T* bias;      // null: none. This and the following: of the panel's first channel
-  const T* residual;  // null: none. Of place 0 of the row
-  T* out;
-  int64_t bias_step, residual_channel, residual_stride, out_channel, out_stride;
-  bool relu;
+  int64_t bias_step, residual_channel, residual_row, residual_stride, out_channel, out_row, out_stride;
+  bool has_bias, has_residual, relu;
 
   int64_t tap(int64_t z, int64_t y) const {
     return ((axis[0].kernel + z * axis[0].kernel_step) * kernel[1] + axis[1].kernel + y * axis[1].kernel_step) *
@@ -65,45 +62,67 @@ struct DepthwiseRow {
     return z * axis[0].tap_step * source_stride[0] + y * axis[1].tap_step * source_stride[1];
   }
   bool side_by_side() const {
-    return out_channel == 1 && (bias == nullptr || bias_step == 1) && (residual == nullptr || residual_channel == 1);
+    return out_channel == 1 && (!has_bias || bias_step == 1) && (!has_residual || residual_channel == 1);
+  }
+};
+
+/// What belongs to a panel of channels of such a row, from its first channel on.
+template <class T>
+struct DepthwisePanel {
+  const T *source, *weights;  // source: what tap 0 of result 0 reads
+  const T *bias, *residual;   // null: none. Residual and out: of place 0
+  T* out;
+
+  void next(const DepthwiseRow<T>& row) {
+    source += panel_width;
+    weights += row.kernel[0] * row.kernel[1] * row.kernel[2] * panel_width;
+    if (row.has_bias) bias += panel_width * row.bias_step;
+    if (row.has_residual) residual += panel_width * row.residual_channel;
+    out += panel_width * row.out_channel;
+  }
+  /// The same of the row of results below it, one place further down in the source.
+  DepthwisePanel below(const DepthwiseRow<T>& row) const {
+    return {source + row.source_stride[1], weights, bias, row.has_residual ? residual + row.residual_row : nullptr,
+            out + row.out_row};
   }
 };
 
 namespace detail {
 
 template <class T>
-TENON_INLINE void finish_element(const DepthwiseRow<T>& row, int64_t x, int64_t c, T sum) {
+TENON_INLINE void finish_element(const DepthwiseRow<T>& row, const DepthwisePanel<T>& at, int64_t x, int64_t c, T sum) {
   const int64_t place = row.axis[2].place(x);
-  if (row.bias != nullptr) sum = sum + row.bias[c * row.bias_step];
-  if (row.residual != nullptr) sum = sum + row.residual[place * row.residual_stride + c * row.residual_channel];
-  row.out[place * row.out_stride + c * row.out_channel] = row.relu ? relu(sum) : sum;
+  if (row.has_bias) sum = sum + at.bias[c * row.bias_step];
+  if (row.has_residual) sum = sum + at.residual[place * row.residual_stride + c * row.residual_channel];
+  at.out[place * row.out_stride + c * row.out_channel] = row.relu ? relu(sum) : sum;
 }
 
 /// Sums of results [x, x + points), [points][lanes<T>], one by one.
 template <class T>
-__attribute__((noinline)) void finish_elements(const DepthwiseRow<T>& row, int64_t x, int64_t points, int64_t channel,
-                                               const T* sums) {
+__attribute__((noinline)) void finish_elements(const DepthwiseRow<T>& row, const DepthwisePanel<T>& at, int64_t x,
+                                               int64_t points, int64_t channel, const T* sums) {
   for (int64_t c = 0; c < lanes<T>; ++c)
-    for (int64_t i = 0; i < points; ++i) finish_element(row, x + i, channel + c, sums[i * lanes<T> + c]);
+    for (int64_t i = 0; i < points; ++i) finish_element(row, at, x + i, channel + c, sums[i * lanes<T> + c]);
 }
 
 /// Sums of results [x, x + points), lanes v * lanes<T> and on of a panel, to where they belong.
 template <class T, int points>
-TENON_INLINE void finish_points(const DepthwiseRow<T>& row, int64_t x, int v, Vector<T> (&sum)[points]) {
+TENON_INLINE void finish_points(const DepthwiseRow<T>& row, const DepthwisePanel<T>& at, int64_t x, int v,
+                                Vector<T> (&sum)[points]) {
   if (!row.side_by_side()) {
     T kept[points * lanes<T>];
 #pragma GCC unroll 8
     for (int i = 0; i < points; ++i) store(kept + i * lanes<T>, sum[i]);
-    return finish_elements(row, x, points, v * lanes<T>, kept);
+    return finish_elements(row, at, x, points, v * lanes<T>, kept);
   }
   const int64_t place = row.axis[2].place(x);
-  if (row.bias != nullptr) {
-    const Vector<T> bias = load<T>(row.bias + v * lanes<T>);
+  if (row.has_bias) {
+    const Vector<T> bias = load<T>(at.bias + v * lanes<T>);
 #pragma GCC unroll 8
     for (int i = 0; i < points; ++i) sum[i] = sum[i] + bias;
   }
-  if (row.residual != nullptr) {
-    const T* from = row.residual + place * row.residual_stride + v * lanes<T>;
+  if (row.has_residual) {
+    const T* from = at.residual + place * row.residual_stride + v * lanes<T>;
     const int64_t next = row.axis[2].out_step * row.residual_stride;
 #pragma GCC unroll 8
     for (int i = 0; i < points; ++i, from += next) sum[i] = sum[i] + load<T>(from);
@@ -112,7 +131,7 @@ TENON_INLINE void finish_points(const DepthwiseRow<T>& row, int64_t x, int v, Ve
 #pragma GCC unroll 8
     for (int i = 0; i < points; ++i) sum[i] = relu(sum[i]);
   }
-  T* to = row.out + place * row.out_stride + v * lanes<T>;
+  T* to = at.out + place * row.out_stride + v * lanes<T>;
   const int64_t next = row.axis[2].out_step * row.out_stride;
 #pragma GCC unroll 8
   for (int i = 0; i < points; ++i) store(to + i * next, sum[i]);
@@ -123,59 +142,116 @@ struct InputRange {
   int64_t first, last;
 };
 
-/// Results [x, x + points) where the row has `taps` taps side by side, `step` places from one result to the next: each
-/// input is loaded once for a row of taps. At an edge, inputs outside of `inside` are left out.
+/// Results [x, x + points) of some panels where the row has `taps` taps side by side, `step` places from one result to
+/// the next: each input is loaded once for a row of taps. At an edge, inputs outside of `inside` are left out.
 template <class T, int points, int taps, int step, bool edge>
-void depthwise_run(const DepthwiseRow<T>& row, const T* source, const T* weights, int64_t x, InputRange inside) {
+__attribute__((noinline)) void depthwise_run(const DepthwiseRow<T>& row, DepthwisePanel<T> panel, int64_t panels,
+                                             int64_t x, InputRange inside) {
   constexpr int per_panel = panel_width / lanes<T>, inputs = (points - 1) * step + taps;
   const Axis* a = row.axis;
   const int64_t place = row.source_stride[2], kernel_step = a[2].kernel_step * panel_width;
   const int64_t row_step = a[1].tap_step * row.source_stride[1];
   const int64_t kernel_row = a[1].kernel_step * row.kernel[2] * panel_width;
-  for (int v = 0; v < per_panel; ++v) {
-    Vector<T> sum[points];
+  const int64_t z = row.range[0].first, depth = row.range[0].last - z;
+  const int64_t y = row.range[1].first, lines = row.range[1].last - y;
+  const int64_t first = x * step * place + row.place(z, y), first_tap = row.tap(z, y) * panel_width;
+  const int64_t plane = row.place(z + 1, y) - row.place(z, y);
+  const int64_t kernel_plane = (row.tap(z + 1, y) - row.tap(z, y)) * panel_width;
+  for (; panels > 0; --panels, panel.next(row))
+    for (int v = 0; v < per_panel; ++v) {
+      Vector<T> sum[points];
 #pragma GCC unroll 8
-    for (int i = 0; i < points; ++i) sum[i] = Vector<T>{};
-    for (int64_t z = row.range[0].first; z < row.range[0].last; ++z) {
-      int64_t y = row.range[1].first;
-      const T* line = source + x * step * place + row.place(z, y) + v * lanes<T>;
-      const T* line_weights = weights + row.tap(z, y) * panel_width + v * lanes<T>;
-      for (; y < row.range[1].last; ++y, line += row_step, line_weights += kernel_row) {
-        Vector<T> weight[taps];
+      for (int i = 0; i < points; ++i) sum[i] = Vector<T>{};
+      for (int64_t d = 0; d < depth; ++d) {
+        const T* line = panel.source + first + d * plane + v * lanes<T>;
+        const T* line_weights = panel.weights + first_tap + d * kernel_plane + v * lanes<T>;
+        for (int64_t n = lines; n > 0; --n, line += row_step, line_weights += kernel_row) {
+          Vector<T> weight[taps];
 #pragma GCC unroll 8
+          for (int k = 0; k < taps; ++k) {
+            weight[k] = load<T>(line_weights + k * kernel_step);
+            keep(weight[k]);
+          }
+          const T* at = line;
+#pragma GCC unroll 32
+          for (int i = 0; i < inputs; ++i, at += place) {
+            asm("" : "+r"(at));  // one running pointer, not one for each input
+            if (edge && (i < inside.first || i >= inside.last)) continue;
+            Vector<T> input = load<T>(at);
+            keep(input);
+#pragma GCC unroll 8
+            for (int o = 0; o < points; ++o)
+              if (i - o * step >= 0 && i - o * step < taps) sum[o] = fma(input, weight[i - o * step], sum[o]);
+          }
+        }
+      }
+      finish_points<T, points>(row, panel, x, v, sum);
+    }
+}
+
+/// The same for two rows of results with three rows of taps that are all there: what both read is loaded once.
+template <class T, int points, bool edge>
+__attribute__((noinline)) void depthwise_pair(const DepthwiseRow<T>& row, DepthwisePanel<T> panel, int64_t panels,
+                                              int64_t x, InputRange inside) {
+  constexpr int per_panel = panel_width / lanes<T>, taps = 3, inputs = points - 1 + taps;
+  const int64_t place = row.source_stride[2], row_step = row.source_stride[1], first = x * place;
+  for (; panels > 0; --panels, panel.next(row))
+    for (int v = 0; v < per_panel; ++v) {
+      Vector<T> upper[points], lower[points];
+#pragma GCC unroll 8
+      for (int i = 0; i < points; ++i) upper[i] = lower[i] = Vector<T>{};
+      const T* line = panel.source + first + v * lanes<T>;
+      const T* weights = panel.weights + v * lanes<T>;
+#pragma GCC unroll 4
+      for (int l = 0; l < taps + 1; ++l, line += row_step) {
+        Vector<T> weight[2][taps];  // of the rows of taps that the upper and the lower results have here
+#pragma GCC unroll 4
         for (int k = 0; k < taps; ++k) {
-          weight[k] = load<T>(line_weights + k * kernel_step);
-          keep(weight[k]);
+          weight[0][k] = load<T>(weights + ((l < taps ? l : 0) * taps + k) * panel_width);
+          weight[1][k] = load<T>(weights + ((l > 0 ? l - 1 : 0) * taps + k) * panel_width);
+          keep(weight[0][k]);
+          keep(weight[1][k]);
         }
         const T* at = line;
 #pragma GCC unroll 32
         for (int i = 0; i < inputs; ++i, at += place) {
-          asm("" : "+r"(at));  // one running pointer, not one for each input
+          asm("" : "+r"(at));
           if (edge && (i < inside.first || i >= inside.last)) continue;
           Vector<T> input = load<T>(at);
           keep(input);
 #pragma GCC unroll 8
           for (int o = 0; o < points; ++o)
-            if (i - o * step >= 0 && i - o * step < taps) sum[o] = fma(input, weight[i - o * step], sum[o]);
+            if (i - o >= 0 && i - o < taps) {
+              if (l < taps) upper[o] = fma(input, weight[0][i - o], upper[o]);
+              if (l > 0) lower[o] = fma(input, weight[1][i - o], lower[o]);
+            }
         }
       }
+      finish_points<T, points>(row, panel, x, v, upper);
+      finish_points<T, points>(row, panel.below(row), x, v, lower);
     }
-    finish_points<T, points>(row, x, v, sum);
-  }
 }
 
+/// Taps in a row that depthwise_run is made for; of 7 only with steps of 1, and where their weights fit into registers
+/// beside eight sums.
+inline bool has_runs(const Axis& a) {
+  if (a.tap_step != 1 || (a.step != 1 && a.step != 2)) return false;
+  return a.taps == 3 || a.taps == 5 || (a.taps == 7 && a.step == 1 && vector_registers == 32);
+}
 template <class T, int points, bool edge>
-TENON_INLINE void depthwise_run_of(int64_t taps, int64_t step, const DepthwiseRow<T>& row, const T* source,
-                                   const T* weights, int64_t x, InputRange inside) {
-  if (taps == 3 && step == 1) depthwise_run<T, points, 3, 1, edge>(row, source, weights, x, inside);
-  else if (taps == 3) depthwise_run<T, points, 3, 2, edge>(row, source, weights, x, inside);
-  else if (step == 1) depthwise_run<T, points, 5, 1, edge>(row, source, weights, x, inside);
-  else depthwise_run<T, points, 5, 2, edge>(row, source, weights, x, inside);
+void depthwise_run_of(const DepthwiseRow<T>& row, const DepthwisePanel<T>& panel, int64_t panels, int64_t x,
+                      InputRange inside) {
+  const int64_t taps = row.axis[2].taps, step = row.axis[2].step;
+  if (taps == 3 && step == 1) depthwise_run<T, points, 3, 1, edge>(row, panel, panels, x, inside);
+  else if (taps == 3) depthwise_run<T, points, 3, 2, edge>(row, panel, panels, x, inside);
+  else if (taps == 5 && step == 1) depthwise_run<T, points, 5, 1, edge>(row, panel, panels, x, inside);
+  else if (taps == 5) depthwise_run<T, points, 5, 2, edge>(row, panel, panels, x, inside);
+  else if constexpr (vector_registers == 32) depthwise_run<T, points, 7, 1, edge>(row, panel, panels, x, inside);
 }
 
-/// Results [x, x + points) of the row, all channels of a panel.
+/// Results [x, x + points) of the row, all channels of some panels.
 template <class T, int points>
-void depthwise_points(const DepthwiseRow<T>& row, const T* source, const T* weights, int64_t x, TapRange range) {
+void depthwise_points(const DepthwiseRow<T>& row, DepthwisePanel<T> panel, int64_t panels, int64_t x, TapRange range) {
   constexpr int per_panel = panel_width / lanes<T>;
   const Axis* a = row.axis;
   const int64_t step = a[2].step * row.source_stride[2], tap_step = a[2].tap_step * row.source_stride[2];
@@ -184,45 +260,46 @@ void depthwise_points(const DepthwiseRow<T>& row, const T* source, const T* weig
   const int64_t kernel_row = a[1].kernel_step * row.kernel[2] * panel_width;
   int64_t three = 3 * step;
   asm("" : "+r"(three));  // points are addressed by few registers, not by a pointer each
-  for (int v = 0; v < per_panel; ++v) {
-    Vector<T> sum[points];
+  for (; panels > 0; --panels, panel.next(row))
+    for (int v = 0; v < per_panel; ++v) {
+      Vector<T> sum[points];
 #pragma GCC unroll 8
-    for (int i = 0; i < points; ++i) sum[i] = Vector<T>{};
-    for (int64_t z = row.range[0].first; z < row.range[0].last; ++z) {
-      int64_t y = row.range[1].first;
-      const T* line = source + x * step + range.first * tap_step + row.place(z, y) + v * lanes<T>;
-      const T* line_weights = weights + row.tap(z, y) * panel_width + range.first * kernel_step + v * lanes<T>;
-      for (; y < row.range[1].last; ++y, line += row_step, line_weights += kernel_row) {
-        const T *at = line, *w = line_weights;
-        for (int64_t k = 0; k < taps; ++k, at += tap_step, w += kernel_step) {
-          const Vector<T> weight = load<T>(w);
-          const T* far = at + 4 * step;
-          asm("" : "+r"(far));
+      for (int i = 0; i < points; ++i) sum[i] = Vector<T>{};
+      for (int64_t z = row.range[0].first; z < row.range[0].last; ++z) {
+        int64_t y = row.range[1].first;
+        const T* line = panel.source + x * step + range.first * tap_step + row.place(z, y) + v * lanes<T>;
+        const T* line_weights = panel.weights + row.tap(z, y) * panel_width + range.first * kernel_step + v * lanes<T>;
+        for (; y < row.range[1].last; ++y, line += row_step, line_weights += kernel_row) {
+          const T *at = line, *w = line_weights;
+          for (int64_t k = 0; k < taps; ++k, at += tap_step, w += kernel_step) {
+            const Vector<T> weight = load<T>(w);
+            const T* far = at + 4 * step;
+            asm("" : "+r"(far));
 #pragma GCC unroll 8
-          for (int i = 0; i < points; ++i) {
-            const T* from = (i < 4 ? at : far) + (i % 4 == 3 ? three : i % 4 * step);
-            sum[i] = fma(load<T>(from), weight, sum[i]);
+            for (int i = 0; i < points; ++i) {
+              const T* from = (i < 4 ? at : far) + (i % 4 == 3 ? three : i % 4 * step);
+              sum[i] = fma(load<T>(from), weight, sum[i]);
+            }
           }
         }
       }
+      finish_points<T, points>(row, panel, x, v, sum);
     }
-    finish_points<T, points>(row, x, v, sum);
-  }
 }
 
 /// Result x of channels [first, last) of a panel, which alone may be read.
 template <class T>
-void depthwise_rest(const DepthwiseRow<T>& row, const T* source, const T* weights, int64_t first, int64_t last,
-                    int64_t x, TapRange range) {
+void depthwise_rest(const DepthwiseRow<T>& row, const DepthwisePanel<T>& panel, int64_t first, int64_t last, int64_t x,
+                    TapRange range) {
   const Axis* a = row.axis;
   for (int64_t c = first; c < last; ++c) {
     T sum = 0;
     for (int64_t z = row.range[0].first; z < row.range[0].last; ++z)
       for (int64_t y = row.range[1].first; y < row.range[1].last; ++y)
         for (int64_t k = range.first; k < range.last; ++k)
-          sum = fma(source[row.place(z, y) + (x * a[2].step + k * a[2].tap_step) * row.source_stride[2] + c],
-                    weights[(row.tap(z, y) + k * a[2].kernel_step) * panel_width + c], sum);
-    finish_element(row, x, c, sum);
+          sum = fma(panel.source[row.place(z, y) + (x * a[2].step + k * a[2].tap_step) * row.source_stride[2] + c],
+                    panel.weights[(row.tap(z, y) + k * a[2].kernel_step) * panel_width + c], sum);
+    finish_element(row, panel, x, c, sum);
   }
 }
 
@@ -232,10 +309,11 @@ template <class T>
 int convolution_depthwise(const tenon_args& args, int64_t lo, int64_t hi) {
   const auto& p = params<ConvolutionParams>(args);
   const ConvolutionTaps& t = p.taps;
-  const int64_t taps = t.kernel[0] * t.kernel[1] * t.kernel[2], panels = ceil_div(p.groups, panel_width);
   const T* const bias = p.flags & epilogue_bias ? buffer<T>(args, 3) + p.bias : nullptr;
   const T* const residual =
       p.flags & epilogue_residual ? buffer<T>(args, bias != nullptr ? 4 : 3) + p.residual : nullptr;
+  const BlockEpilogue epilogue(args);
+  int status = TENON_KERNEL_OK;
   Axis axis[3];
   DepthwiseRow<T> row;
   row.axis = axis;
@@ -245,16 +323,26 @@ int convolution_depthwise(const tenon_args& args, int64_t lo, int64_t hi) {
   }
   row.bias_step = p.bias_step;
   row.residual_channel = p.residual_channel;
+  row.residual_row = p.residual_stride[1];
   row.residual_stride = p.residual_stride[2];
   row.out_channel = p.out_channel;
+  row.out_row = p.out_stride[1];
   row.out_stride = p.out_stride[2];
+  row.has_bias = bias != nullptr;
+  row.has_residual = residual != nullptr;
   row.relu = p.flags & epilogue_relu;
-  for (int64_t i = lo; i < hi; ++i) {
+  const bool pairs = vector_registers == 32 && !t.gradient && t.kernel[0] == 1 && t.kernel[1] == 3 &&
+                     t.kernel[2] == 3 && t.stride[1] == 1 && t.stride[2] == 1 && t.dilation[1] == 1 &&
+                     t.dilation[2] == 1;
+  for (int64_t i = lo, rows = 1; i < hi; i += rows) {
     const int64_t y = i % p.size[1], z = i / p.size[1] % p.size[0], n = i / p.size[1] / p.size[0];
     axis[0] = axis_of(t, 0, p.size[0], z % phases(t, 0));
     axis[1] = axis_of(t, 1, p.size[1], y % phases(t, 1));
     row.range[0] = TapRange::within(axis[0], z / axis[0].out_step, p.lo[0], p.hi[0]);
     row.range[1] = TapRange::within(axis[1], y / axis[1].out_step, p.lo[1], p.hi[1]);
+    const bool all = row.range[0].last > 0 && row.range[1].first == 0 && row.range[1].last == axis[1].taps;
+    const TapRange below = TapRange::within(axis[1], y + 1, p.lo[1], p.hi[1]);
+    rows = pairs && all && i + 1 < hi && y + 1 < p.size[1] && below.last == axis[1].taps ? 2 : 1;
     const T* from = buffer<T>(args, 0) + p.source + n * p.source_batch +
                     (z / axis[0].out_step * axis[0].step + axis[0].offset) * p.source_stride[0] +
                     (y / axis[1].out_step * axis[1].step + axis[1].offset) * p.source_stride[1];
@@ -270,7 +358,7 @@ int convolution_depthwise(const tenon_args& args, int64_t lo, int64_t hi) {
       while (whole < whole_end && (whole_end - 1) * a.step + a.offset + (a.taps - 1) * a.tap_step >= p.hi[2])
         --whole_end;
       // Some points of all panels, then the next: what they read stays in the first cache.
-      const bool runs = (a.taps == 3 || a.taps == 5) && a.tap_step == 1 && (a.step == 1 || a.step == 2);
+      const bool runs = detail::has_runs(a);
       for (int64_t x = 0; x < a.grid;) {
         const bool inside = x >= whole && x < whole_end;
         int64_t count = inside && x + 8 <= whole_end ? 8 : inside && x + 4 <= whole_end ? 4 : 1;
@@ -282,37 +370,50 @@ int convolution_depthwise(const tenon_args& args, int64_t lo, int64_t hi) {
         const int64_t first_input = x * a.step + a.offset, inputs = (count - 1) * a.step + a.taps;
         const detail::InputRange there{p.lo[2] - first_input, p.hi[2] - first_input};
         const bool edge = there.first > 0 || there.last < inputs;
-        for (int64_t panel = 0; panel < panels; ++panel) {
-          const PanelChannels channels(p.groups, panel);
-          const int64_t channel = channels.first;
-          const T* source = from + a.offset * p.source_stride[2] + channel;
-          const T* weights = buffer<T>(args, 1) + p.weights + panel * taps * panel_width;
-          row.out = out + channel * p.out_channel;
-          row.bias = bias == nullptr ? nullptr : bias + channel * p.bias_step;
-          row.residual = add == nullptr ? nullptr : add + channel * p.residual_channel;
-          // What overlaps has its residual already, if that is the result's own memory.
-          const int64_t done = row.residual == row.out ? panel * panel_width - channel : 0;
-          if (channels.count < panel_width || done > 0)
-            for (int64_t i = x; i < x + count; ++i)
-              detail::depthwise_rest(row, source, weights, done, channels.count, i,
-                                     TapRange::within(a, i, p.lo[2], p.hi[2]));
-          else if (runs && count == 8 && edge)
-            detail::depthwise_run_of<T, 8, true>(a.taps, a.step, row, source, weights, x, there);
-          else if (runs && count == 8)
-            detail::depthwise_run_of<T, 8, false>(a.taps, a.step, row, source, weights, x, there);
-          else if (runs && count == 7)
-            detail::depthwise_run_of<T, 7, true>(a.taps, a.step, row, source, weights, x, there);
-          else if (runs && count == 4)
-            detail::depthwise_run_of<T, 4, true>(a.taps, a.step, row, source, weights, x, there);
-          else if (count == 8) detail::depthwise_points<T, 8>(row, source, weights, x, range);
-          else if (count == 4) detail::depthwise_points<T, 4>(row, source, weights, x, range);
-          else detail::depthwise_points<T, 1>(row, source, weights, x, range);
+        auto compute = [&](const DepthwisePanel<T>& panel, int64_t panels) {
+          if constexpr (vector_registers == 32)
+            if (rows == 2) {
+              if (count == 8 && edge) return detail::depthwise_pair<T, 8, true>(row, panel, panels, x, there);
+              if (count == 8) return detail::depthwise_pair<T, 8, false>(row, panel, panels, x, there);
+              if (count == 7) return detail::depthwise_pair<T, 7, true>(row, panel, panels, x, there);
+              if (count == 4) return detail::depthwise_pair<T, 4, true>(row, panel, panels, x, there);
+              detail::depthwise_points<T, 1>(row, panel.below(row), panels, x, range);
+            }
+          if (runs && count == 8 && edge) detail::depthwise_run_of<T, 8, true>(row, panel, panels, x, there);
+          else if (runs && count == 8) detail::depthwise_run_of<T, 8, false>(row, panel, panels, x, there);
+          else if (runs && count == 7) detail::depthwise_run_of<T, 7, true>(row, panel, panels, x, there);
+          else if (runs && count == 4) detail::depthwise_run_of<T, 4, true>(row, panel, panels, x, there);
+          else if (count == 8) detail::depthwise_points<T, 8>(row, panel, panels, x, range);
+          else if (count == 4) detail::depthwise_points<T, 4>(row, panel, panels, x, range);
+          else detail::depthwise_points<T, 1>(row, panel, panels, x, range);
+        };
+        DepthwisePanel<T> panel{from + a.offset * p.source_stride[2], buffer<T>(args, 1) + p.weights, bias, add, out};
+        const int64_t full = p.groups / panel_width, channels = p.groups % panel_width;
+        compute(panel, full);
+        if (channels > 0) {
+          // The last panel begins earlier, unless there is but one. What overlaps has its residual already, if that is
+          // the result's own memory.
+          const int64_t back = full > 0 ? panel_width - channels : 0;
+          for (int64_t k = 0; k < full; ++k) panel.next(row);
+          panel.source -= back;
+          panel.out -= back * p.out_channel;
+          if (row.has_bias) panel.bias -= back * p.bias_step;
+          if (row.has_residual) panel.residual -= back * p.residual_channel;
+          const int64_t done = panel.residual == panel.out ? back : 0;
+          if (full == 0 || done > 0)
+            for (int64_t k = x; k < x + count; ++k) {
+              const TapRange own = TapRange::within(a, k, p.lo[2], p.hi[2]);
+              detail::depthwise_rest(row, panel, done, back + channels, k, own);
+              if (rows == 2) detail::depthwise_rest(row, panel.below(row), done, back + channels, k, own);
+            }
+          else compute(panel, 1);
         }
         x += count;
       }
     }
+    status |= epilogue(i * p.size[2], rows * p.size[2], 0, p.groups);
   }
-  return TENON_KERNEL_OK;
+  return status;
 }
 
 template <class T>

@@ -18,8 +18,8 @@ constexpr int64_t epilogue_bias = 1, epilogue_residual = 2, epilogue_relu = 4;  
 
 /// out = alpha * a * b + beta * out, + bias (one for each column), + residual, then relu; what is not flagged is left
 /// out. Buffers: a, b, out, then bias and residual where flagged. The residual may be out's own memory, element by
-/// element. Where beta is 0, out is not read. Iterations: batch * blocks of 48 rows * blocks of 192 columns.
-/// gemm_T: b is packed, a matrix of each batch entry `b_batch` from the next. Scratch: gemm_scratch elements.
+/// element. Where beta is 0, out is not read. Iterations: batch * blocks of 48 rows * blocks of gemm_columns(m)
+/// columns. gemm_T: b is packed, a matrix of each batch entry `b_batch` from the next. Scratch: gemm_scratch elements.
 /// gemm_unpacked_T: b has strides; for up to 48 rows, beyond which packing first is faster. Scratch:
 /// gemm_unpacked_scratch elements.
 struct GemmParams {
@@ -32,6 +32,19 @@ struct GemmParams {
   int64_t residual, residual_batch, residual_row, residual_column;
 };
 constexpr int64_t gemm_block_rows = 48, gemm_block_columns = 192, gemm_panel = 16;
+/// Columns of a block, for so many rows and columns in all: nearly equal parts of whole panels, so that there is no
+/// narrow rest, and more of them where blocks would be too few to share. Where rows are few, reading the right side is
+/// all there is to do: blocks are one tile of eight panels wide, so that as many streams are read.
+constexpr int64_t gemm_few_rows = 8, gemm_few_columns = 128;
+constexpr int64_t gemm_columns(int64_t rows, int64_t columns) {
+  if (rows <= gemm_few_rows) return gemm_few_columns;
+  const int64_t panels = (columns + gemm_panel - 1) / gemm_panel;
+  int64_t blocks = (columns + gemm_block_columns - 1) / gemm_block_columns;
+  if (blocks * ((rows + gemm_block_rows - 1) / gemm_block_rows) < 8 && panels > 4 * blocks) blocks *= 2;
+  return blocks == 0 ? gemm_panel : (panels + blocks - 1) / blocks * gemm_panel;
+}
+/// Panels that are packed at once where columns lie side by side.
+constexpr int64_t gemm_panels_together = 4;
 constexpr int64_t gemm_scratch = 48 * 192, gemm_unpacked_scratch = gemm_scratch + 8 * 16 * 768;
 
 }  // namespace tenon::kernels

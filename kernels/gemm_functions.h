@@ -13,10 +13,16 @@ template <class To, class From>
 int gemm_pack(const tenon_args& args, int64_t lo, int64_t hi) {
   const auto& p = params<GemmPackParams>(args);
   const int64_t panels = ceil_div(p.n, panel_width);
-  for (int64_t i = lo; i < hi; ++i) {
+  for (int64_t i = lo, together = 1; i < hi; i += together) {
     const int64_t entry = i / panels, panel = i % panels, column = panel * panel_width;
     const From* from = buffer<From>(args, 0) + p.from + entry * p.from_batch + column * p.from_column;
     To* to = buffer<To>(args, 1) + p.to + entry * p.to_batch + panel * p.k * panel_width;
+    together = least(least(hi - i, gemm_panels_together), p.n / panel_width - panel);
+    if (p.from_column == 1 && together > 1) {
+      pack_panels(from, p.from_row, together, p.k, to, p.k * panel_width);
+      continue;
+    }
+    together = 1;
     pack_panel(from, p.from_row, p.from_column, least(p.n - column, int64_t{panel_width}), p.k, to);
   }
   return TENON_KERNEL_OK;
@@ -26,7 +32,9 @@ template <class T>
 int gemm(const tenon_args& args, int64_t lo, int64_t hi, bool packed) {
   const auto& p = params<GemmParams>(args);
   const RowBlocks row_blocks(p.m);
-  const int64_t column_blocks = ceil_div(p.n, block_columns);
+  const int64_t width = gemm_columns(p.m, p.n), column_blocks = ceil_div(p.n, width);
+  const BlockEpilogue epilogue(args);
+  int status = TENON_KERNEL_OK;
   Block<T> b;
   b.terms.length = p.k;
   b.terms.step = p.a_column;
@@ -46,11 +54,11 @@ int gemm(const tenon_args& args, int64_t lo, int64_t hi, bool packed) {
   b.residual_step = p.residual_column;
   for (int64_t i = lo; i < hi; ++i) {
     const int64_t rb = i % row_blocks.count, cb = i / row_blocks.count % column_blocks;
-    const int64_t entry = i / row_blocks.count / column_blocks, column = cb * block_columns;
+    const int64_t entry = i / row_blocks.count / column_blocks, column = cb * width;
     const int64_t row = row_blocks.begin(rb);
     b.rows = row_blocks.begin(rb + 1) - row;
-    if (b.rows == 0) continue;
-    b.columns = least(p.n - column, block_columns);
+    if (b.rows == 0 || entry >= p.batch) continue;
+    b.columns = least(p.n - column, width);
     const T* a = buffer<T>(args, 0) + p.a + entry * p.a_batch + row * p.a_row;
     T* out = buffer<T>(args, 2) + p.out + entry * p.out_batch + row * p.out_row + column * p.out_column;
     for (int64_t r = 0; r < b.rows; ++r) {
@@ -63,11 +71,12 @@ int gemm(const tenon_args& args, int64_t lo, int64_t hi, bool packed) {
       for (int64_t r = 0; r < b.rows; ++r) b.residual[r] = residual + r * p.residual_row;
     }
     b.right = buffer<T>(args, 1) + p.b + entry * p.b_batch +
-              (packed ? cb * (block_columns / panel_width) * b.panel_step : column * p.b_column);
+              (packed ? cb * (width / panel_width) * b.panel_step : column * p.b_column);
     b.bias = bias == nullptr ? nullptr : bias + column * p.bias_step;
     run_block(b);
+    status |= epilogue(entry * p.m + row, b.rows, column, b.columns);
   }
-  return TENON_KERNEL_OK;
+  return status;
 }
 
 }  // namespace tenon::kernels

@@ -37,6 +37,23 @@ T* buffer(const tenon_args& args, int i) {
   return static_cast<T*>(args.buffers[i]);
 }
 
+/// What is done to a block of results as soon as it is written: nothing, or a generated kernel.
+class BlockEpilogue {
+ public:
+  explicit BlockEpilogue(const tenon_args& args) : given_(args.epilogue) {}
+  explicit operator bool() const { return given_ != nullptr; }
+  /// Rows are those of the whole result, one batch entry or image behind the other.
+  int operator()(int64_t row, int64_t rows, int64_t column, int64_t columns) const {
+    if (given_ == nullptr) return TENON_KERNEL_OK;
+    alignas(TENON_ALIGNMENT) int64_t which[2] = {column, column + columns};
+    const tenon_args args{given_->buffers, given_->params, which, nullptr};
+    return given_->kernel(&args, row, row + rows);
+  }
+
+ private:
+  const tenon_epilogue* given_;
+};
+
 template <class T>
 T least(T a, T b) {
   return b < a ? b : a;

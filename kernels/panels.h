@@ -77,4 +77,13 @@ void pack_panel(const From* from, int64_t row, int64_t column, int64_t columns, 
   }
 }
 
+/// `count` whole panels, `panel_step` elements apart, of rows that lie `row` apart and have their columns side by side:
+/// of each row all that is wanted is read at once, since rows may lie a page apart.
+template <class To, class From>
+void pack_panels(const From* from, int64_t row, int64_t count, int64_t k, To* to, int64_t panel_step) {
+  for (int64_t p = 0; p < k; ++p, from += row, to += panel_width)
+    for (int64_t i = 0; i < count; ++i)
+      for (int j = 0; j < panel_width; ++j) to[i * panel_step + j] = convert<To>(from[i * panel_width + j]);
+}
+
 }  // namespace tenon::kernels

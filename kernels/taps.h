@@ -78,8 +78,8 @@ struct Point {
     p.z = i % axis[0].grid, p.n = i / axis[0].grid;
     return p;
   }
-  void next(const Axis (&axis)[3]) {
-    if (++x < axis[2].grid) return;
+  /// The first point of the next row.
+  void next_row(const Axis (&axis)[3]) {
     x = 0;
     if (++y < axis[1].grid) return;
     y = 0;

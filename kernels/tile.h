@@ -14,15 +14,16 @@ struct Segment {
 
 template <class T>
 struct Tile {
-  const char* row[tile_rows];
+  const T* const* row;
   int64_t step;  // of the left side from one term to the next, in bytes
   const Segment* segments;
   int64_t segment_count;
   const char* right;
   int64_t right_step, panel_step;  // from term to term, from panel to panel, in bytes
   int64_t columns;                 // that there are; the last vector may reach beyond them
-  T* out[tile_rows];
-  const T* residual[tile_rows];
+  T* const* out;                   // rows; the tile begins at `column` of each
+  const T* const* residual;
+  int64_t column;
   const T* bias;  // null: none
   T alpha, beta;
   bool far;          // the right side comes from beyond the caches of a core
@@ -36,16 +37,17 @@ __attribute__((noinline)) void finish_columns(const Tile<T>& t, const Vector<T>*
   for (int i = 0; i < rows; ++i)
     for (int j = 0; j * lanes<T> < t.columns; ++j) {
       const int64_t at = j * lanes<T>, rest = t.columns - at, n = rest < lanes<T> ? rest : lanes<T>;
+      T* const out = t.out[i] + t.column + at;
       Vector<T> sum = sums[i * vectors + j];
-      if (!t.first) sum = load_first(t.out[i] + at, n) + sum;
+      if (!t.first) sum = load_first(out, n) + sum;
       if (t.last) {
         if (t.alpha != 1) sum = sum * t.alpha;
-        if (t.beta != 0) sum = sum + load_first(t.out[i] + at, n) * t.beta;
+        if (t.beta != 0) sum = sum + load_first(out, n) * t.beta;
         if (t.bias != nullptr) sum = sum + load_first(t.bias + at, n);
-        if (t.has_residual) sum = sum + load_first(t.residual[i] + at, n);
+        if (t.has_residual) sum = sum + load_first(t.residual[i] + t.column + at, n);
         if (t.relu) sum = relu(sum);
       }
-      store_first(t.out[i] + at, sum, n);
+      store_first(out, sum, n);
     }
 }
 
@@ -58,10 +60,12 @@ __attribute__((noinline)) void tile(const Tile<T>& t) {
   const char* row[rows];
 #pragma GCC unroll 8
   for (int i = 0; i < rows; ++i) {
-    row[i] = t.row[i];
+    row[i] = reinterpret_cast<const char*>(t.row[i]);
+    const T* out = t.out[i] + t.column;
+    asm("" : "+r"(out));
 #pragma GCC unroll 8
     for (int j = 0; j < vectors; ++j) {
-      __builtin_prefetch(t.out[i] + j * lanes<T>, 1, 3);
+      __builtin_prefetch(out + j * lanes<T>, 1, 3);
       sum[i][j] = Vector<T>{};
     }
   }
@@ -118,23 +122,39 @@ __attribute__((noinline)) void tile(const Tile<T>& t) {
     for (; n > 0; --n) term();
   }
 
+  // Where results go is looked up again here: their addresses, kept since they were fetched, would take all registers.
+  const Tile<T>* self = &t;
+  asm("" : "+r"(self));
+  const int64_t column = self->column;
+  T* out[rows];
+#pragma GCC unroll 8
+  for (int i = 0; i < rows; ++i) out[i] = self->out[i] + column;
 #define TENON_EACH(statement)                                                                                      \
   _Pragma("GCC unroll 8") for (int i = 0; i < rows; ++i) _Pragma("GCC unroll 8") for (int j = 0; j < vectors; ++j) \
       statement
-  if (t.columns < vectors * lanes<T>) {
-    Vector<T> kept[rows * vectors];
-    TENON_EACH(kept[i * vectors + j] = sum[i][j];)
-    return finish_columns(t, kept, rows, vectors);
-  }
-  if (!t.first) TENON_EACH(sum[i][j] = load<T>(t.out[i] + j * lanes<T>) + sum[i][j];)
-  if (t.last) {
-    if (t.alpha != 1) TENON_EACH(sum[i][j] = sum[i][j] * t.alpha;)
-    if (t.beta != 0) TENON_EACH(sum[i][j] = sum[i][j] + load<T>(t.out[i] + j * lanes<T>) * t.beta;)
-    if (t.bias != nullptr) TENON_EACH(sum[i][j] = sum[i][j] + load<T>(t.bias + j * lanes<T>);)
-    if (t.has_residual) TENON_EACH(sum[i][j] = sum[i][j] + load<T>(t.residual[i] + j * lanes<T>);)
-    if (t.relu) TENON_EACH(sum[i][j] = relu(sum[i][j]);)
-  }
-  TENON_EACH(store(t.out[i] + j * lanes<T>, sum[i][j]);)
+  // The last vector may reach beyond the columns that there are.
+  auto finish = [&]<bool partial>(int64_t rest) __attribute__((always_inline)) {
+    auto read = [&](const T* from, int j) __attribute__((always_inline)) {
+      return partial && j + 1 == vectors ? load_first(from + j * lanes<T>, rest) : load<T>(from + j * lanes<T>);
+    };
+    if (!t.first) TENON_EACH(sum[i][j] = read(out[i], j) + sum[i][j];)
+    if (t.last) {
+      if (t.alpha != 1) TENON_EACH(sum[i][j] = sum[i][j] * t.alpha;)
+      if (t.beta != 0) TENON_EACH(sum[i][j] = sum[i][j] + read(out[i], j) * t.beta;)
+      if (t.bias != nullptr) TENON_EACH(sum[i][j] = sum[i][j] + read(t.bias, j);)
+      if (t.has_residual) TENON_EACH(sum[i][j] = sum[i][j] + read(t.residual[i] + column, j);)
+      if (t.relu) TENON_EACH(sum[i][j] = relu(sum[i][j]);)
+    }
+    TENON_EACH(if (partial && j + 1 == vectors) store_first(out[i] + j * lanes<T>, sum[i][j], rest);
+               else store(out[i] + j * lanes<T>, sum[i][j]);)
+  };
+  if (t.columns == vectors * lanes<T>) return finish.template operator()<false>(lanes<T>);
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) return finish.template operator()<true>(t.columns - (vectors - 1) * lanes<T>);
+#endif
+  Vector<T> kept[rows * vectors];
+  TENON_EACH(kept[i * vectors + j] = sum[i][j];)
+  return finish_columns(t, kept, rows, vectors);
 #undef TENON_EACH
 }
 

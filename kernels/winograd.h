@@ -33,4 +33,35 @@ constexpr int64_t winograd_scratch(int64_t inner) {
   return winograd_positions * (tiles * inner + 16) + winograd_positions * (tiles * winograd_most_panels * 16 + 16);
 }
 
+/// The gradient of the weights: convolution_winograd_weight_T has buffers x, y and sums, [position][inner][columns];
+/// x and y have channels side by side, in multiples of 16; x is zero outside of its places. Iterations:
+/// winograd_weight_blocks. Scratch: winograd_weight_scratch elements. convolution_winograd_weight_finish_T then has
+/// buffers sums and the gradient. Iterations: inner / 16 * columns / 16.
+struct WinogradWeightParams {
+  int64_t batch, inner, columns;
+  int64_t size[2], source_size[2], padding[2];  // size: of y
+  int64_t source, source_batch, source_stride[2];
+  int64_t y, y_batch, y_stride[2];
+  int64_t out, out_column, out_inner, out_stride[2];
+};
+constexpr int64_t winograd_most_channels = 192;
+constexpr int64_t winograd_weight_channels(int64_t inner, int64_t columns) {
+  return (inner < winograd_most_channels ? inner : winograd_most_channels) +
+         (columns < winograd_most_channels ? columns : winograd_most_channels) + 16;
+}
+/// Tiles at a time: what four positions of them need stays in the second cache.
+constexpr int64_t winograd_weight_tiles(int64_t inner, int64_t columns) {
+  const int64_t fit = 40960 / winograd_weight_channels(inner, columns) / 8 * 8;
+  return fit < 512 ? fit : 512;
+}
+/// Sums of so many tiles are cut into parts of at most 64, nearly equal: each is summed from zero, then added.
+constexpr int64_t winograd_weight_parts(int64_t tiles) { return tiles > 64 ? (tiles + 63) / 64 : 1; }
+constexpr int64_t winograd_weight_blocks(int64_t inner, int64_t columns) {
+  return 4 * ((inner + winograd_most_channels - 1) / winograd_most_channels) *
+         ((columns + winograd_most_channels - 1) / winograd_most_channels);
+}
+constexpr int64_t winograd_weight_scratch(int64_t inner, int64_t columns) {
+  return 4 * winograd_weight_tiles(inner, columns) * winograd_weight_channels(inner, columns);
+}
+
 }  // namespace tenon::kernels

@@ -8,9 +8,10 @@
 
 namespace tenon::kernels {
 
-/// The weights of 16 columns, g[tap][column], as u[position][column]: G g G', G = (1 0 0; .5 .5 .5; .5 -.5 .5; 0 0 1).
+/// The weights of 16 columns, g[tap][column], as position i of them at `u` + i * `step`: G g G',
+/// G = (1 0 0; .5 .5 .5; .5 -.5 .5; 0 0 1).
 template <class T>
-TENON_INLINE void transform_weights(const T (*g)[panel_width], T (*u)[panel_width]) {
+TENON_INLINE void transform_weights(const T (*g)[panel_width], T* u, int64_t step) {
   T rows[12][panel_width];  // G g: four rows of three
   for (int j = 0; j < 3; ++j)
     for (int c = 0; c < panel_width; ++c) {
@@ -20,32 +21,46 @@ TENON_INLINE void transform_weights(const T (*g)[panel_width], T (*u)[panel_widt
       rows[6 + j][c] = (both - g[3 + j][c]) * T(0.5);
       rows[9 + j][c] = g[6 + j][c];
     }
-  for (int i = 0; i < 4; ++i)
+  for (int i = 0; i < 4; ++i, u += 4 * step)
     for (int c = 0; c < panel_width; ++c) {
       const T both = rows[3 * i][c] + rows[3 * i + 2][c];
-      u[4 * i][c] = rows[3 * i][c];
-      u[4 * i + 1][c] = (both + rows[3 * i + 1][c]) * T(0.5);
-      u[4 * i + 2][c] = (both - rows[3 * i + 1][c]) * T(0.5);
-      u[4 * i + 3][c] = rows[3 * i + 2][c];
+      u[c] = rows[3 * i][c];
+      u[step + c] = (both + rows[3 * i + 1][c]) * T(0.5);
+      u[2 * step + c] = (both - rows[3 * i + 1][c]) * T(0.5);
+      u[3 * step + c] = rows[3 * i + 2][c];
     }
 }
 
+/// Sixteen inner channels at a time: the sixteen matrices lie far apart, so each is written in runs of a kilobyte.
 template <class T>
 int convolution_winograd_pack(const tenon_args& args, int64_t lo, int64_t hi) {
+  constexpr int64_t together = 16, step = together * panel_width;
   const auto& p = params<ConvolutionPackParams>(args);
   const int64_t panels = ceil_div(p.columns, panel_width), position = panels * p.inner * panel_width;
+  const bool taps_follow = p.from_stride[1] == 3 && p.from_stride[2] == 1;
+  T g[together][9][panel_width], u[winograd_positions * step];
   for (int64_t panel = lo; panel < hi; ++panel) {
     const int64_t column = panel * panel_width, columns = least(p.columns - column, int64_t{panel_width});
+    const T* from = buffer<T>(args, 0) + p.from + column * p.from_column;
     T* to = buffer<T>(args, 1) + p.to + panel * p.inner * panel_width;
-    for (int64_t c = 0; c < p.inner; ++c, to += panel_width) {
-      const T* from = buffer<T>(args, 0) + p.from + column * p.from_column + c * p.from_inner;
-      T g[9][panel_width] = {}, u[winograd_positions][panel_width];
-      for (int64_t j = 0; j < columns; ++j, from += p.from_column)
-        for (int64_t tap = 0; tap < 9; ++tap)
-          g[p.taps.gradient ? 8 - tap : tap][j] = from[tap / 3 * p.from_stride[1] + tap % 3 * p.from_stride[2]];
-      transform_weights(g, u);
-      for (int64_t i = 0; i < winograd_positions; ++i)
-        for (int j = 0; j < panel_width; ++j) to[i * position + j] = u[i][j];
+    for (int64_t first = 0; first < p.inner; first += together, from += together * p.from_inner, to += step) {
+      const int64_t count = least(p.inner - first, together);
+      if (taps_follow && p.from_inner == 9) pack_panel(from, 1, p.from_column, columns, 9 * count, &g[0][0][0]);
+      else
+        for (int64_t c = 0; c < count; ++c) {
+          if (taps_follow) pack_panel(from + c * p.from_inner, 1, p.from_column, columns, 9, &g[c][0][0]);
+          else
+            for (int64_t tap = 0; tap < 9; ++tap)
+              pack_panel(from + c * p.from_inner + tap / 3 * p.from_stride[1] + tap % 3 * p.from_stride[2], 0,
+                         p.from_column, columns, 1, &g[c][tap][0]);
+        }
+      for (int64_t c = 0; c < count; ++c) transform_weights(g[c], u + c * panel_width, step);
+      for (int64_t i = 0; i < winograd_positions; ++i) {
+        // Taps turned round change the first of G's four rows for the last, in both directions.
+        auto turned = [](int64_t k) { return k % 3 == 0 ? 3 - k : k; };
+        const int64_t at = p.taps.gradient ? 4 * turned(i / 4) + turned(i % 4) : i;
+        for (int64_t k = 0; k < count * panel_width; ++k) to[at * position + k] = u[i * step + k];
+      }
     }
   }
   return TENON_KERNEL_OK;

@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 #define TENON_ABI_MAJOR 1u
-#define TENON_ABI_MINOR 0u
+#define TENON_ABI_MINOR 1u
 #define TENON_MAX_RANK 16         /* dimensions of a tensor */
 #define TENON_MAX_COUNTS 8        /* numbers that one call of a host function can return */
 #define TENON_MAX_DEPTH 32        /* stack of an expression; nesting of control steps */
@@ -69,9 +69,18 @@ typedef struct tenon_tensor {
 /* ---- Code ------------------------------------------------------------------------------------------------------ */
 
 struct tenon_args {
-  void* const* buffers;  /* first element of each argument, in the order of the instance */
-  const int64_t* params; /* a real parameter is the bits of a double */
-  void* scratch;         /* of this thread, aligned to TENON_ALIGNMENT; contents undefined */
+  void* const* buffers;                  /* first element of each argument, in the order of the instance */
+  const int64_t* params;                 /* a real parameter is the bits of a double */
+  void* scratch;                         /* of this thread, aligned to TENON_ALIGNMENT; contents undefined */
+  const struct tenon_epilogue* epilogue; /* what TENON_STEP_FUSED has behind the kernel; NULL: nothing */
+};
+/* A kernel that is called by another one, block by block, on results that this one has just written, while they are in
+   the first caches: on rows lo to hi - 1. Which of their columns it is handed in its scratch memory, two numbers: the
+   first one, and the one behind the last. */
+struct tenon_epilogue {
+  int (*kernel)(const struct tenon_args* args, int64_t lo, int64_t hi); /* a tenon_kernel */
+  void* const* buffers;
+  const int64_t* params;
 };
 
 /* Bits; a function returns the union of those that apply. */
@@ -259,7 +268,9 @@ enum tenon_step_kind {
   TENON_STEP_PLAN = 5,  /* index: of `segments`: gives its buffers their memory. Before their first use */
   TENON_STEP_COPY = 6,  /* index: of `copies` */
   TENON_STEP_STORE = 7, /* index: of `stores` */
-  TENON_STEP_MAKE = 8   /* index: an output; asks the caller for the memory of a deferred one */
+  TENON_STEP_MAKE = 8,  /* index: an output; asks the caller for the memory of a deferred one */
+  TENON_STEP_FUSED = 9  /* index: of `kernels`, with the one behind it as its epilogue: as many instances, whose extent,
+                           grain and scratch are not looked at. Since minor version 1 */
 };
 struct tenon_step {
   uint32_t kind, index;

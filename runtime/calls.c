@@ -83,6 +83,7 @@ struct instance {
   void* const* buffers;
   const int64_t* params;
   int64_t extent, grain, first; /* first: number of its first chunk */
+  struct tenon_epilogue epilogue;
 };
 enum { most_parts = 16 };
 /* Chunks from `next` on, up to `end`. */
@@ -106,10 +107,24 @@ struct work {
   _Alignas(64) atomic_int status;
 };
 
+/* Everything but the parts, which run_work makes: they are many lines of memory. */
+static void begin_work(struct work* work, uint32_t count) {
+  work->instances = NULL;
+  work->count = count;
+  work->chunks = 0;
+  work->kernel = NULL;
+  work->host = NULL;
+  work->call = NULL;
+  work->scratch = NULL;
+  work->scratch_stride = 0;
+  work->part_count = 0;
+  atomic_init(&work->status, 0);
+}
+
 static int run_chunk(const struct work* work, const struct instance* n, int64_t chunk, void* scratch) {
   int64_t lo = (chunk - n->first) * n->grain, hi = n->extent - lo < n->grain ? n->extent : lo + n->grain;
   if (work->kernel) {
-    struct tenon_args args = {n->buffers, n->params, scratch};
+    struct tenon_args args = {n->buffers, n->params, scratch, n->epilogue.kernel ? &n->epilogue : NULL};
     return work->kernel(&args, lo, hi);
   }
   struct tenon_host_call call = *work->call;
@@ -136,6 +151,11 @@ static void take_chunks(void* context, int participant) {
 }
 
 static int run_work(tenon_session* session, struct work* work) {
+  if (work->chunks == 1) { /* nothing to share */
+    uint32_t at = 0;
+    while (at + 1 < work->count && work->instances[at].extent == 0) ++at;
+    return run_chunk(work, &work->instances[at], 0, work->scratch);
+  }
   int64_t parts = session->program->executor.participants;
   if (parts > most_parts) parts = most_parts;
   if (parts > work->chunks) parts = work->chunks;
@@ -145,12 +165,8 @@ static int run_work(tenon_session* session, struct work* work) {
     atomic_init(&work->parts[i].next, i * each + (i < more ? i : more));
     work->parts[i].end = (i + 1) * each + (i + 1 < more ? i + 1 : more);
   }
-  if (work->chunks <= 1) {
-    take_chunks(work, 0);
-  } else {
-    int most = work->chunks < INT32_MAX ? (int)work->chunks : INT32_MAX;
-    tn_parallel(&session->program->executor, most, take_chunks, work);
-  }
+  int most = work->chunks < INT32_MAX ? (int)work->chunks : INT32_MAX;
+  tn_parallel(&session->program->executor, most, take_chunks, work);
   return atomic_load_explicit(&work->status, memory_order_relaxed);
 }
 
@@ -195,44 +211,126 @@ static tenon_status grow(void** memory, size_t* room, size_t wanted, size_t item
   return TENON_OK;
 }
 
-tenon_status tn_run_kernel(tenon_session* session, const struct tenon_kernel_step* k) {
-  const tenon_program* program = session->program;
-  const struct tn_tables* t = &program->tables;
-  size_t args = 0, params = 0;
-  for (uint32_t i = 0; i < k->instances.count; ++i) {
-    args += t->instances[k->instances.first + i].args.count;
-    params += t->instances[k->instances.first + i].params.count;
+/* The arguments of a step, laid out when it first runs. What follows from sizes stays until these change; where memory
+   lies is asked for at every run. */
+struct prepared {
+  uint64_t generation; /* of the sizes that parameters and chunks were computed for; 0: none */
+  bool dynamic;        /* parameters may change within a run */
+  int64_t chunks;
+  int64_t* params; /* behind the instances and buffers of all of them */
+  struct instance instances[];
+};
+
+static void count_arguments(const struct tn_tables* t, struct tenon_list instances, size_t* args, size_t* params) {
+  for (uint32_t i = 0; i < instances.count; ++i) {
+    *args += t->instances[instances.first + i].args.count;
+    *params += t->instances[instances.first + i].params.count;
   }
-  tenon_status status = grow((void**)&session->args, &session->args_room, args, sizeof(void*));
-  if (status == TENON_OK) status = grow((void**)&session->params, &session->params_room, params, sizeof(int64_t));
-  if (status == TENON_OK)
-    status = grow(&session->instances, &session->instances_room, k->instances.count, sizeof(struct instance));
-  struct work work = {.count = k->instances.count};
-  if (status == TENON_OK) status = reserve_scratch(session, k->scratch, &work);
-  if (status != TENON_OK) return status;
-  struct instance* instances = session->instances;
-  void** arg = session->args;
-  int64_t* param = session->params;
+}
+
+static TN_COLD tenon_status lay_out(tenon_session* session, const struct tenon_kernel_step* k,
+                                    const struct tenon_kernel_step* epilogue, struct prepared** out) {
+  const struct tn_tables* t = &session->program->tables;
+  size_t args = 0, params = 0;
+  count_arguments(t, k->instances, &args, &params);
+  if (epilogue) count_arguments(t, epilogue->instances, &args, &params);
+  size_t bytes = sizeof(struct prepared) + k->instances.count * sizeof(struct instance) + args * sizeof(void*) +
+                 params * sizeof(int64_t);
+  struct prepared* p = calloc(1, bytes);
+  if (!p) return tn_fail_memory(bytes, "the arguments of a step");
+  void** arg = (void**)(p->instances + k->instances.count);
+  p->params = (int64_t*)(arg + args);
+  int64_t* param = p->params;
   for (uint32_t i = 0; i < k->instances.count; ++i) {
     const struct tenon_instance* n = &t->instances[k->instances.first + i];
-    instances[i].buffers = arg;
-    instances[i].params = param;
-    for (uint32_t a = 0; a < n->args.count; ++a)
-      if ((status = tn_pointer_of(session, t->refs[n->args.first + a] & ~TENON_WRITTEN, arg++)) != TENON_OK)
-        return status;
-    for (uint32_t p = 0; p < n->params.count; ++p) {
-      tn_value value;
-      status = tn_value_of(session, t->refs[n->params.first + p], &value, "a parameter of a kernel");
-      if (status != TENON_OK) return status;
-      *param++ = value.i;
-    }
-    if ((status = split(session, n->extent, n->grain, &instances[i], &work.chunks)) != TENON_OK) return status;
+    struct instance* to = &p->instances[i];
+    to->buffers = arg;
+    to->params = param;
+    arg += n->args.count;
+    param += n->params.count;
+    if (!epilogue) continue;
+    n = &t->instances[epilogue->instances.first + i];
+    memcpy(&to->epilogue.kernel, &session->program->functions[epilogue->function], sizeof(tenon_kernel));
+    to->epilogue.buffers = arg;
+    to->epilogue.params = param;
+    arg += n->args.count;
+    param += n->params.count;
   }
-  if (work.chunks == 0) return TENON_OK;
-  work.instances = instances;
+  *out = session->prepared[k - t->kernels] = p;
+  return TENON_OK;
+}
+
+static tenon_status fill_buffers(tenon_session* session, struct tenon_list args, void* const* buffers) {
+  const struct tn_tables* t = &session->program->tables;
+  void** to = (void**)(uintptr_t)buffers; /* of a struct prepared */
+  tenon_status status = TENON_OK;
+  for (uint32_t a = 0; a < args.count && status == TENON_OK; ++a)
+    status = tn_pointer_of(session, t->refs[args.first + a] & ~TENON_WRITTEN, to++);
+  return status;
+}
+
+static tenon_status fill_params(tenon_session* session, struct prepared* p, struct tenon_list params, int64_t** to) {
+  const struct tn_tables* t = &session->program->tables;
+  tenon_status status = TENON_OK;
+  for (uint32_t i = 0; i < params.count && status == TENON_OK; ++i) {
+    tn_value value = {.i = 0};
+    uint32_t expr = t->refs[params.first + i];
+    status = tn_value_of(session, expr, &value, "a parameter of a kernel");
+    p->dynamic |= session->program->expr_class[expr] == TN_DYNAMIC;
+    *(*to)++ = value.i;
+  }
+  return status;
+}
+
+static tenon_status compute(tenon_session* session, const struct tenon_kernel_step* k,
+                            const struct tenon_kernel_step* epilogue, struct prepared* p) {
+  const struct tn_tables* t = &session->program->tables;
+  tenon_status status = TENON_OK;
+  int64_t* param = p->params;
+  p->generation = 0;
+  p->chunks = 0;
+  for (uint32_t i = 0; i < k->instances.count && status == TENON_OK; ++i) {
+    const struct tenon_instance* n = &t->instances[k->instances.first + i];
+    status = fill_params(session, p, n->params, &param);
+    if (status == TENON_OK && epilogue)
+      status = fill_params(session, p, t->instances[epilogue->instances.first + i].params, &param);
+    if (status == TENON_OK) status = split(session, n->extent, n->grain, &p->instances[i], &p->chunks);
+    const unsigned char* class = session->program->expr_class;
+    p->dynamic |= class[n->extent] == TN_DYNAMIC || class[n->grain] == TN_DYNAMIC;
+  }
+  if (status == TENON_OK) p->generation = session->generation;
+  return status;
+}
+
+tenon_status tn_run_kernel(tenon_session* session, const struct tenon_kernel_step* k,
+                           const struct tenon_kernel_step* epilogue) {
+  const tenon_program* program = session->program;
+  const struct tn_tables* t = &program->tables;
+  struct prepared* p = session->prepared[k - t->kernels];
+  struct work work;
+  begin_work(&work, k->instances.count);
+  tenon_status status = p ? TENON_OK : lay_out(session, k, epilogue, &p);
+  if (status == TENON_OK && (p->generation != session->generation || p->dynamic))
+    status = compute(session, k, epilogue, p);
+  if (status == TENON_OK) status = reserve_scratch(session, k->scratch, &work);
+  for (uint32_t i = 0; i < k->instances.count && status == TENON_OK; ++i) {
+    status = fill_buffers(session, t->instances[k->instances.first + i].args, p->instances[i].buffers);
+    if (status == TENON_OK && epilogue)
+      status =
+          fill_buffers(session, t->instances[epilogue->instances.first + i].args, p->instances[i].epilogue.buffers);
+  }
+  if (status != TENON_OK || p->chunks == 0) return status;
+  work.chunks = p->chunks;
+  work.instances = p->instances;
   memcpy(&work.kernel, &program->functions[k->function], sizeof work.kernel);
   int code = run_work(session, &work);
   return code ? function_failed(session, code, k->function, k->guards, (struct tenon_list){0}) : TENON_OK;
+}
+
+void tn_prepared_release(tenon_session* session) {
+  for (uint64_t i = 0; session->prepared && i < session->program->tables.header->kernels.count; ++i)
+    free(session->prepared[i]);
+  free(session->prepared);
 }
 
 struct call_context {
@@ -317,7 +415,8 @@ tenon_status tn_run_call(tenon_session* session, const struct tenon_call_step* c
     status = tn_value_of(session, t->refs[c->params.first + i], &value, "a parameter of a call");
     session->params[i] = value.i;
   }
-  struct work work = {.count = 1};
+  struct work work;
+  begin_work(&work, 1);
   struct instance whole = {.extent = 1, .grain = 1};
   if (status == TENON_OK) status = reserve_scratch(session, c->scratch, &work);
   if (status == TENON_OK) {

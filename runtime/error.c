@@ -8,7 +8,9 @@
 #define TENON_VERSION "unknown"
 #endif
 
-static _Thread_local char message[512];
+// Aligned: where thread-local memory ends up with no alignment at all, mold 1.10 may write a program that cannot be
+// loaded.
+static _Thread_local _Alignas(16) char message[512];
 
 tenon_status tn_fail(tenon_status status, const char* format, ...) {
   va_list arguments;

@@ -62,6 +62,7 @@ struct tenon_program {
   struct tn_tables tables;
   void* tables_memory; /* owned, or NULL */
   struct tn_mapping image, weights_mapping;
+  bool weights_in_file; /* weights_mapping is one of the artifact's own file: pages can be read again */
   void* weights_memory; /* the copy in huge pages, or the heap; owned */
   size_t weights_memory_size;
   const unsigned char* weights; /* NULL: none */
@@ -82,6 +83,8 @@ struct tenon_program {
   uint32_t* plan_symbol_ids;
   void* debug; /* what debuggers were told */
 };
+/* Weights that were copied and are unlikely to be read again need not stay in memory. */
+void tn_program_forget_weights(const tenon_program* program, const unsigned char* from, uint64_t size);
 void tn_program_retain(tenon_program* program);
 /* Fills what follows from tables, functions and options. On failure the caller closes the program. */
 tenon_status tn_program_prepare(tenon_program* program, const tenon_options* options);
@@ -113,6 +116,7 @@ tenon_status tn_state_load_source(tenon_state* state, const struct tn_source* so
 
 /* ---- Sessions ---- */
 struct tn_plan;
+struct prepared;
 struct tn_cached {
   tn_value value;
   uint64_t generation;
@@ -144,16 +148,14 @@ struct tenon_session {
   struct tn_plan* plans;   /* by segment */
   struct tn_block scratch; /* for each participant scratch_stride bytes */
   size_t scratch_stride;
-  void** args; /* room for the arguments of a step's instances */
-  int64_t* params;
-  size_t args_room, params_room;
+  struct prepared** prepared; /* by kernel: its arguments; NULL: it was not run yet */
+  int64_t* params;            /* room for the arguments of a call */
+  size_t params_room;
   int64_t counts[TENON_MAX_COUNTS];
   tenon_tensor* call_tensors; /* room for the arguments of a call */
-  void* instances;            /* room for those of a step */
-  size_t instances_room;
-  tenon_tensor* outputs;   /* of the run; the caller's */
-  struct tn_range* ranges; /* room for all inputs and outputs */
-  unsigned char* made;     /* by output: allocated in this run */
+  tenon_tensor* outputs;      /* of the run; the caller's */
+  struct tn_range* ranges;    /* room for all inputs and outputs */
+  unsigned char* made;        /* by output: allocated in this run */
   tenon_output_allocator output_allocator;
   void* output_context;
   tenon_step_observer observer;
@@ -163,7 +165,9 @@ struct tenon_session {
 };
 tenon_status tn_value_of(tenon_session* session, uint32_t expr, tn_value* value, const char* what);
 tenon_status tn_run_steps(tenon_session* session, struct tenon_list steps);
-tenon_status tn_run_kernel(tenon_session* session, const struct tenon_kernel_step* step);
+tenon_status tn_run_kernel(tenon_session* session, const struct tenon_kernel_step* step,
+                           const struct tenon_kernel_step* epilogue); /* NULL: none */
+void tn_prepared_release(tenon_session* session);
 tenon_status tn_run_call(tenon_session* session, const struct tenon_call_step* step);
 /* Where element number `index` (an expression) of a buffer lies, in memory order. */
 tenon_status tn_element(tenon_session* session, uint32_t buffer, uint32_t index, unsigned char** at);

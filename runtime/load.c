@@ -128,6 +128,7 @@ static tenon_status map_weights(tenon_program* program, const struct tn_source* 
     if (memory == MAP_FAILED) return cannot_map("the weights");
     program->weights_mapping = (struct tn_mapping){memory, image->weights_size};
     program->weights = memory;
+    program->weights_in_file = true;
     return TENON_OK;
   }
   program->weights = source->memory + image->weights_offset;
@@ -137,6 +138,12 @@ static tenon_status map_weights(tenon_program* program, const struct tn_source* 
   memcpy(program->weights_memory, program->weights, image->weights_size);
   program->weights = program->weights_memory;
   return TENON_OK;
+}
+
+void tn_program_forget_weights(const tenon_program* program, const unsigned char* from, uint64_t size) {
+  if (!program->weights_in_file) return;
+  uintptr_t first = tn_round_up((uintptr_t)from, page), last = ((uintptr_t)from + size) / page * page;
+  if (first < last) madvise((void*)first, last - first, MADV_DONTNEED);
 }
 
 static tenon_status choose_target(tenon_program* program, const struct tn_image* image) {

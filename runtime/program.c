@@ -54,6 +54,13 @@ static void note_list(tenon_program* program, struct tenon_list refs, uint32_t m
       note_access(program, program->tables.refs[refs.first + i] | mark, on_state, step, read_by_on_state);
 }
 
+static void note_kernel(tenon_program* program, uint32_t kernel, bool on_state, uint32_t step,
+                        unsigned char* read_by_on_state) {
+  struct tenon_list instances = program->tables.kernels[kernel].instances;
+  for (uint32_t i = 0; i < instances.count; ++i)
+    note_list(program, program->tables.instances[instances.first + i].args, 0, on_state, step, read_by_on_state);
+}
+
 /* Steps of bodies belong to the list that reaches them; the verifier saw to it that they form a tree. */
 static void note_steps(tenon_program* program, struct tenon_list steps, bool on_state,
                        unsigned char* read_by_on_state) {
@@ -61,12 +68,11 @@ static void note_steps(tenon_program* program, struct tenon_list steps, bool on_
   for (uint32_t i = steps.first; i < steps.first + steps.count; ++i) {
     const struct tenon_step* s = &t->steps[i];
     switch ((enum tenon_step_kind)s->kind) {
-      case TENON_STEP_KERNEL: {
-        struct tenon_list instances = t->kernels[s->index].instances;
-        for (uint32_t k = 0; k < instances.count; ++k)
-          note_list(program, t->instances[instances.first + k].args, 0, on_state, i, read_by_on_state);
+      case TENON_STEP_KERNEL:
+      case TENON_STEP_FUSED:
+        note_kernel(program, s->index, on_state, i, read_by_on_state);
+        if (s->kind == TENON_STEP_FUSED) note_kernel(program, s->index + 1, on_state, i, read_by_on_state);
         break;
-      }
       case TENON_STEP_CALL: {
         const struct tenon_call_step* c = &t->calls[s->index];
         note_list(program, c->inputs, 0, on_state, i, read_by_on_state);

@@ -19,10 +19,11 @@ tenon_status tenon_session_create(tenon_program* program, tenon_session** out) {
   s->extents = calloc(h->buffers.count + 1, sizeof *s->extents);
   s->blocks = calloc(h->segments.count + 1, sizeof *s->blocks);
   s->call_tensors = calloc(program->max_call_tensors + 1, sizeof *s->call_tensors);
+  s->prepared = calloc(h->kernels.count + 1, sizeof *s->prepared);
   s->made = calloc(h->outputs.count + 1, 1);
   s->ranges = calloc(h->inputs.count + h->outputs.count + 1, sizeof *s->ranges);
   bool good = s->symbols && s->last_entry && s->cache && s->pointers && s->extents && s->blocks && s->call_tensors &&
-              s->made && s->ranges && tn_plans_create(s);
+              s->prepared && s->made && s->ranges && tn_plans_create(s);
   if (good && program->has_dynamic) {
     s->dynamic = calloc(h->buffers.count, sizeof *s->dynamic);
     s->dynamic_blocks = calloc(h->buffers.count, sizeof *s->dynamic_blocks);
@@ -56,10 +57,9 @@ void tenon_session_destroy(tenon_session* s) {
   free(s->dynamic);
   free(s->blocks);
   free(s->dynamic_blocks);
-  free(s->args);
+  tn_prepared_release(s);
   free(s->params);
   free(s->call_tensors);
-  free(s->instances);
   free(s->made);
   free(s->ranges);
   tenon_program_close(s->program);

@@ -4,12 +4,15 @@
 #include <stdlib.h>
 
 #include "internal.h"
+#include "open_tables.h"
+
+enum owner { of_artifact, of_state, of_caller };
 
 struct tenon_state {
   tenon_program* program;
   pthread_rwlock_t lock; /* runs that only read hold it together; everything that writes holds it alone */
   void** pointers;       /* by buffer that is no view: state, derived, constant */
-  unsigned char* owned;  /* by buffer: pointers[b] is ours, not the artifact's */
+  unsigned char* owned;  /* by buffer: whose memory pointers[b] is */
   _Atomic uint64_t version;
   bool stale; /* derived buffers do not follow from the state */
   bool damaged;
@@ -36,7 +39,7 @@ static tenon_status own(tenon_state* state, uint32_t buffer) {
   void* memory = tn_allocate(&state->program->allocator, bytes);
   if (!memory) return tn_fail_memory(bytes, "the state");
   state->pointers[buffer] = memory;
-  state->owned[buffer] = 1;
+  state->owned[buffer] = of_state;
   return TENON_OK;
 }
 
@@ -55,25 +58,30 @@ static tenon_status own_copy(tenon_state* state, uint32_t buffer) {
   return status;
 }
 
-static tenon_status set_initial(tenon_state* state) {
+/* `keep_lent`: what lies in the caller's memory stays as it is. */
+static tenon_status set_initial(tenon_state* state, bool keep_lent) {
   const tenon_program* program = state->program;
   const struct tn_tables* t = &program->tables;
   tenon_status status = TENON_OK;
   state->stale = false;
   for (uint32_t b = 0; b < t->header->buffers.count && status == TENON_OK; ++b) {
     const struct tenon_buffer* buffer = &t->buffers[b];
-    if (buffer->root != TENON_NONE) continue;
+    if (buffer->root != TENON_NONE || (keep_lent && state->owned[b] == of_caller)) continue;
     const unsigned char* weights = initial(program, b);
     switch ((enum tenon_role)buffer->role) {
       case TENON_ROLE_CONSTANT: state->pointers[b] = (void*)(uintptr_t)weights; break;
       case TENON_ROLE_STATE:
       case TENON_ROLE_DERIVED: {
         bool written = buffer->role == TENON_ROLE_STATE ? program->state_written[program->state_of[b]] : false;
-        if (buffer->role == TENON_ROLE_DERIVED && !weights) state->stale = true;
+        if (buffer->role == TENON_ROLE_DERIVED && !weights) { /* made when it is first needed */
+          state->stale = true;
+          break;
+        }
         if (buffer->role == TENON_ROLE_DERIVED && program->writes_state) written = true; /* by main, maybe */
         if (state->owned[b] || written || !weights) {
           status = own(state, b);
           if (status == TENON_OK) fill(state, b, weights);
+          if (weights) tn_program_forget_weights(program, weights, bytes_of(program, b));
         } else {
           state->pointers[b] = (void*)(uintptr_t)weights;
         }
@@ -88,7 +96,27 @@ static tenon_status set_initial(tenon_state* state) {
   return status;
 }
 
+/* The caller's memory takes the place of our own where an entry lies in it as it would in ours. */
+static void lend(tenon_state* state, struct tn_lent* lent) {
+  const struct tn_tables* t = &state->program->tables;
+  lent->taken = false;
+  for (uint32_t i = 0; i < t->header->states.count; ++i) {
+    uint32_t b = t->states[i].buffer;
+    if (strcmp(tn_string(t, t->states[i].name), lent->name) != 0 || b == TENON_NONE) continue;
+    if (t->buffers[b].role != TENON_ROLE_STATE || t->buffers[b].root != TENON_NONE) continue;
+    if (t->buffers[b].strides != TENON_NONE || (uintptr_t)lent->data % TENON_ALIGNMENT != 0) continue;
+    if (lent->size < bytes_of(state->program, b) || lent->dtype != t->buffers[b].dtype) continue;
+    state->pointers[b] = lent->data;
+    state->owned[b] = of_caller;
+    lent->taken = true;
+  }
+}
+
 tenon_status tenon_state_create(tenon_program* program, tenon_state** out) {
+  return tn_state_create_over(program, NULL, 0, out);
+}
+
+tenon_status tn_state_create_over(tenon_program* program, struct tn_lent* lent, size_t count, tenon_state** out) {
   if (!program || !out) return tn_fail(TENON_INVALID_ARGUMENT, "tenon_state_create: an argument is NULL");
   *out = NULL;
   size_t buffers = program->tables.header->buffers.count;
@@ -105,7 +133,9 @@ tenon_status tenon_state_create(tenon_program* program, tenon_state** out) {
   pthread_rwlockattr_destroy(&attributes);
   state->pointers = calloc(buffers + 1, sizeof *state->pointers);
   state->owned = calloc(buffers + 1, 1);
-  tenon_status status = state->pointers && state->owned ? set_initial(state) : tn_fail_memory(buffers, "the state");
+  tenon_status status = state->pointers && state->owned ? TENON_OK : tn_fail_memory(buffers, "the state");
+  for (size_t i = 0; i < count && status == TENON_OK; ++i) lend(state, &lent[i]);
+  if (status == TENON_OK) status = set_initial(state, true);
   if (status != TENON_OK) {
     tenon_state_destroy(state);
     return status;
@@ -117,7 +147,8 @@ tenon_status tenon_state_create(tenon_program* program, tenon_state** out) {
 void tenon_state_destroy(tenon_state* state) {
   if (!state) return;
   for (uint32_t b = 0; state->owned && b < state->program->tables.header->buffers.count; ++b)
-    if (state->owned[b]) tn_release(&state->program->allocator, state->pointers[b], bytes_of(state->program, b));
+    if (state->owned[b] == of_state)
+      tn_release(&state->program->allocator, state->pointers[b], bytes_of(state->program, b));
   free(state->pointers);
   free(state->owned);
   pthread_rwlock_destroy(&state->lock);
@@ -181,6 +212,12 @@ static void changed(tenon_state* state) {
   if (state->program->tables.header->on_state.count > 0) state->stale = true;
 }
 
+void tn_state_changed(tenon_state* state) {
+  pthread_rwlock_wrlock(&state->lock);
+  changed(state);
+  pthread_rwlock_unlock(&state->lock);
+}
+
 uint64_t tenon_state_version(const tenon_state* state) {
   return state ? atomic_load_explicit(&((tenon_state*)(uintptr_t)state)->version, memory_order_relaxed) : 0;
 }
@@ -188,7 +225,7 @@ uint64_t tenon_state_version(const tenon_state* state) {
 tenon_status tenon_state_reset(tenon_state* state) {
   if (!state) return tn_fail(TENON_INVALID_ARGUMENT, "tenon_state_reset: state is NULL");
   pthread_rwlock_wrlock(&state->lock);
-  tenon_status status = set_initial(state);
+  tenon_status status = set_initial(state, false);
   atomic_fetch_add_explicit(&state->version, 1, memory_order_relaxed);
   pthread_rwlock_unlock(&state->lock);
   return status;

@@ -153,7 +153,8 @@ static tenon_status run_step(tenon_session* session, const struct tenon_step* s)
   const struct tn_tables* t = &session->program->tables;
   session->step = s;
   switch ((enum tenon_step_kind)s->kind) {
-    case TENON_STEP_KERNEL: return tn_run_kernel(session, &t->kernels[s->index]);
+    case TENON_STEP_KERNEL: return tn_run_kernel(session, &t->kernels[s->index], NULL);
+    case TENON_STEP_FUSED: return tn_run_kernel(session, &t->kernels[s->index], &t->kernels[s->index + 1]);
     case TENON_STEP_CALL: return tn_run_call(session, &t->calls[s->index]);
     case TENON_STEP_BIND: return tn_bind(session, &t->binds[s->index], NULL);
     case TENON_STEP_CHECK: return run_check(session, &t->checks[s->index]);

@@ -128,6 +128,16 @@ static tenon_status use_kernel(struct flow* f, uint32_t index) {
   return status;
 }
 
+static tenon_status use_fused(struct flow* f, uint32_t index) {
+  const struct tn_tables* t = &f->v->t;
+  tenon_status status = use_kernel(f, index);
+  if (status == TENON_OK && index + 1 == t->header->kernels.count) return wrong_step(f, "has no epilogue behind it");
+  if (status == TENON_OK) status = use_kernel(f, index + 1);
+  if (status == TENON_OK && t->kernels[index].instances.count != t->kernels[index + 1].instances.count)
+    return wrong_step(f, "has an epilogue for another number of instances");
+  return status;
+}
+
 static tenon_status use_call(struct flow* f, uint32_t index) {
   const struct tn_tables* t = &f->v->t;
   if (index >= t->header->calls.count) return wrong_step(f, "names a call that is not there");
@@ -310,6 +320,7 @@ static tenon_status use_steps(struct flow* f, struct tenon_list list, int depth)
     if (status != TENON_OK) return status;
     switch ((enum tenon_step_kind)s->kind) {
       case TENON_STEP_KERNEL: status = use_kernel(f, s->index); break;
+      case TENON_STEP_FUSED: status = use_fused(f, s->index); break;
       case TENON_STEP_CALL: status = use_call(f, s->index); break;
       case TENON_STEP_BIND:
         status = s->index < t->header->binds.count ? use_bind(f, &t->binds[s->index], false)

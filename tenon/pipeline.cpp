@@ -3,6 +3,7 @@
 #include <cstring>
 #include <set>
 
+#include "tenon/aot/rematerialize.h"
 #include "tenon/aot/sharing.h"
 #include "tenon/aot/write_joint.h"
 #include "tenon/export/print.h"
@@ -42,6 +43,7 @@ ExportedProgram open_program(const std::string& path, const OpenOptions& options
     if (!why_not_runnable(program)) {
       bool older = std::pair(program.schema_major, program.schema_minor) < std::pair(int64_t{8}, int64_t{9});
       if (older) correct_metas(program.graph.body());
+      else correct_unread_metas(program.graph.body());
       check_metas(program.graph.body(), program.hints);
     }
   } catch (const Error& e) { fail(path, ": ", e.what()); }
@@ -112,6 +114,11 @@ const JointProgram& Walk::joint() {
     joint_ = driver_.run("differentiate", normalized()->nodes.size(), [&] {
       return make_joint(functional_of_samples(program_, normalized(), options_.inputs), options_.of, options_.wrt);
     });
+  if (options_.memory_budget && !rematerialized_) {
+    joint_ = driver_.run("rematerialize", joint_->graph->nodes.size(),
+                         [&] { return rematerialize(*joint_, {.memory_budget = *options_.memory_budget}); });
+    rematerialized_ = true;
+  }
   return *joint_;
 }
 

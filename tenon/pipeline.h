@@ -29,9 +29,10 @@ enum class StageName : uint8_t {
 std::optional<StageName> stage_named(std::string_view name);
 
 struct WalkOptions {
-  size_t of = 0;                // joint, partition: the user output that is differentiated
-  Wrt wrt;                      // and with respect to what
-  std::vector<CallArg> inputs;  // flattened arguments: which of them share memory matters to what they update
+  size_t of = 0;                        // joint, partition: the user output that is differentiated
+  Wrt wrt;                              // and with respect to what
+  std::optional<double> memory_budget;  // of the backward, from 0 to 1: see rematerialize; none: everything is kept
+  std::vector<CallArg> inputs;          // flattened arguments: which of them share memory matters to what they update
   LoweringOptions lowering;
 };
 
@@ -58,6 +59,7 @@ class Walk {
   std::optional<Graph> normalized_;
   std::optional<FunctionalProgram> functional_;
   std::optional<JointProgram> joint_;
+  bool rematerialized_ = false;
   std::optional<TrainingProgram> partition_;
   std::shared_ptr<const Executable> executable_;
 };

@@ -68,8 +68,9 @@ struct TrainingOptions {
   double clip_norm = 0, clip_value = 0;
   std::int64_t accumulate = 1;  // calls to an update, whose gradients are averaged
   std::vector<std::string> freeze = {};
-  std::vector<ParameterGroup> groups = {};  // the first that matches counts
-  std::string precision = "full";           // or bf16: products in bf16, parameters in f32
+  std::vector<ParameterGroup> groups = {};   // the first that matches counts
+  std::string precision = "full";            // or bf16: products in bf16, parameters in f32
+  std::optional<double> memory_budget = {};  // of the backward, from 0 to 1 (docs/training.md); none: all is kept
   std::uint64_t seed = 0;
   bool compile = true;  // to machine code; else interpreted
   int threads = 0;      // 0: all of the machine's

@@ -118,7 +118,8 @@ TrainingStep make_training_step(const ExportedProgram& program, const Loss& loss
                                .accumulate = options.accumulate,
                                .frozen = options.freeze,
                                .groups = {},
-                               .precision = train::precision_named(options.precision)};
+                               .precision = train::precision_named(options.precision),
+                               .memory_budget = options.memory_budget};
     for (const ParameterGroup& g : options.groups) how.groups.push_back({g.pattern, g.lr, g.weight_decay});
     if (!options.schedule.empty())
       how.schedule = train::schedule_named(

@@ -80,6 +80,20 @@ CallSignature signature_of(const Executable& executable, const plan::Planned& pl
   return out;
 }
 
+/// What a state starts as anyway.
+bool is_zeros(const Tensor& t) {
+  const auto* bytes = t.storage()->data();
+  const size_t size = t.storage()->size();
+  return size == 0 || (bytes[0] == std::byte{0} && std::memcmp(bytes, bytes + 1, size - 1) == 0);
+}
+
+std::vector<bool> not_stored(const Executable& executable, const State& state, const CompileOptions& options) {
+  std::vector<bool> out(executable.program.inputs.size());
+  for (size_t i = 0; i < out.size(); ++i)
+    if (const Tensor* t = state.find(executable.program.inputs[i].name)) out[i] = !options.store_state || is_zeros(*t);
+  return out;
+}
+
 Tensor number_tensor(const CallArg& number) {
   if (auto* b = number.get<bool>()) return Tensor::number(*b);
   if (auto* d = number.get<double>()) return Tensor::number(*d);
@@ -94,7 +108,9 @@ Compilation::Compilation(const Executable& executable, const State& state, const
       state_(state),
       options_(options),
       planned_(plan::make_tables(executable.program, executable.convention,
-                                 {.updatable = options.updatable, .interpreted = interpreted})) {
+                                 {.updatable = options.updatable,
+                                  .interpreted = interpreted,
+                                  .not_stored = not_stored(executable, state, options)})) {
   require(!options.targets.empty(), "a program is compiled for at least one target");
   if (!executable.convention.sharing.empty())
     fail_unsupported("a program whose arguments share memory that it writes cannot be compiled");

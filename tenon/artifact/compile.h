@@ -21,6 +21,8 @@ struct CompileOptions {
   std::vector<Target> targets = {Target::x86_64_v3, Target::x86_64_v4};
   /// Weights can be set and saved by name; else only what a run reads is kept, in the form it is read.
   bool updatable = false;
+  /// State that a run may change is stored. Without it, states of the program start as zeros until they are set.
+  bool store_state = true;
   /// Names of the exported function's parameters, for calls by keyword.
   std::vector<std::string> parameters = {};
   /// Arguments to keep as samples, flattened as the program takes them.

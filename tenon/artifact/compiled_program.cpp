@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "runtime/open_tables.h"
 #include "tenon/artifact/runtime_tensor.h"
 #include "tenon/interp/bind_symbols.h"
 #include "tenon/ops/custom_ops.h"
@@ -133,6 +134,33 @@ std::optional<std::vector<CallArg>> CompiledProgram::samples() const {
 CompiledState::CompiledState(std::shared_ptr<const CompiledProgram> program, uint64_t seed)
     : program_(std::move(program)) {
   check(tenon_state_create(program_->handle(), &state_));
+  this->seed(seed);
+}
+
+CompiledState::CompiledState(std::shared_ptr<const CompiledProgram> program, uint64_t seed,
+                             const std::vector<std::pair<std::string, Tensor>>& lent)
+    : program_(std::move(program)) {
+  std::vector<tn_lent> entries;
+  for (const auto& [name, t] : lent) {
+    if (!is_contiguous(t.meta())) continue;
+    entries.push_back({.name = name.c_str(),
+                       .data = const_cast<std::byte*>(t.bytes()),  // written only where the program writes the entry
+                       .size = static_cast<uint64_t>(t.numel().as_int()) * item_size(t.dtype()),
+                       .dtype = as_runtime(t.meta()).dtype,
+                       .taken = false});
+  }
+  check(tn_state_create_over(program_->handle(), entries.data(), entries.size(), &state_));
+  for (const tn_lent& entry : entries)
+    if (entry.taken) lent_.insert(entry.name);
+  for (const std::string& name : names())
+    for (const auto& [given, t] : lent)
+      if (given == name && !lent_.contains(name)) set(name, t);
+  this->seed(seed);
+}
+
+void CompiledState::changed() { tn_state_changed(state_); }
+
+void CompiledState::seed(uint64_t seed) {
   for (size_t i = 0; i < tenon_program_state_count(program_->handle()); ++i) {
     tenon_state_info info;
     check(tenon_program_state_info(program_->handle(), i, &info));
@@ -184,7 +212,8 @@ size_t CompiledSession::memory() const { return tenon_session_memory(session_); 
 void CompiledSession::observe(std::vector<StepTime>* times) {
   auto add = [](void* to, const char* name, tenon_step_kind kind, uint64_t nanoseconds, double flops, double bytes) {
     static_cast<std::vector<StepTime>*>(to)->push_back(
-        {name, kind == TENON_STEP_KERNEL || kind == TENON_STEP_CALL, nanoseconds, flops, bytes});
+        {name, kind == TENON_STEP_KERNEL || kind == TENON_STEP_FUSED || kind == TENON_STEP_CALL, nanoseconds, flops,
+         bytes});
   };
   tenon_session_observe(session_, times ? +add : nullptr, times);
 }

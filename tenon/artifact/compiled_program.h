@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -58,16 +59,25 @@ struct StepTime {
 class CompiledState {
  public:
   explicit CompiledState(std::shared_ptr<const CompiledProgram> program, uint64_t seed = 0);
+  /// Over tensors of the caller's, by the names of entries: what lies as the program has it is used where it lies, and
+  /// must not move as long as the state lives; the rest is copied.
+  CompiledState(std::shared_ptr<const CompiledProgram> program, uint64_t seed,
+                const std::vector<std::pair<std::string, Tensor>>& lent);
   ~CompiledState();
   CompiledState(const CompiledState&) = delete;
 
   std::vector<std::string> names() const;  // those that can be read and set
   Tensor get(const std::string& name) const;
   void set(const std::string& name, const Tensor& value);
+  bool is_lent(const std::string& name) const { return lent_.contains(name); }
+  /// The caller wrote to tensors that it lent.
+  void changed();
   tenon_state* handle() const { return state_; }
 
  private:
+  void seed(uint64_t seed);
   std::shared_ptr<const CompiledProgram> program_;
+  std::set<std::string> lent_;
   tenon_state* state_ = nullptr;
 };
 

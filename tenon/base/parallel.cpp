@@ -42,16 +42,21 @@ class Pool {
     if (inside_loop || count <= grain || threads() == 1 || !loop_.try_lock()) return body(context, 0, count);
     std::unique_lock lock(loop_, std::adopt_lock);
     start();
-    // Four ranges for each thread: one that is delayed does not delay the loop by its whole share.
-    std::int64_t ranges = 4 * static_cast<std::int64_t>(wanted_);
-    job_ = {body, context, count, (count + ranges - 1) / ranges};
+    // Sixteen ranges for each thread: one that is delayed does not delay the loop by its whole share.
+    const std::int64_t all = 16 * static_cast<std::int64_t>(wanted_);
+    job_ = {body, context, count, (count + all - 1) / all};
     if (job_.step < grain) job_.step = grain;
+    const std::int64_t ranges = (count + job_.step - 1) / job_.step;
+    parts_ = wanted_ < most_parts ? wanted_.load() : most_parts;
+    for (int i = 0; i < parts_; ++i) {
+      part_[i].next.store(ranges * i / parts_, std::memory_order_relaxed);
+      part_[i].end = ranges * (i + 1) / parts_;
+    }
     failure_ = nullptr;
-    next_.store(0, std::memory_order_relaxed);
     state_.fetch_or(open, std::memory_order_release);
     ticket_.fetch_add(1, std::memory_order_release);
     ticket_.notify_all();
-    take_ranges();
+    take_ranges(0);
     close();
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   }
@@ -62,12 +67,18 @@ class Pool {
     void* context;
     std::int64_t count, step;
   };
+  struct alignas(64) Part {  // ranges from `next` on, up to `end`
+    std::atomic<std::int64_t> next{0};
+    std::int64_t end = 0;
+  };
+  static constexpr int most_parts = 64;
   // state_ holds the number of workers inside the job, and this bit while one may still enter. A worker that wakes too
   // late finds it shut, so a parked worker never delays a short loop.
   static constexpr int open = 1 << 30;
 
   void start() {
-    while (static_cast<int>(workers_.size()) + 1 < wanted_) workers_.emplace_back([this] { work(); });
+    while (static_cast<int>(workers_.size()) + 1 < wanted_)
+      workers_.emplace_back([this, number = static_cast<int>(workers_.size()) + 1] { work(number); });
   }
 
   void stop() {
@@ -79,7 +90,7 @@ class Pool {
     stopping_.store(false, std::memory_order_release);
   }
 
-  void work() {
+  void work(int number) {
     int seen = 0;  // a job may already be open, so look once before waiting
     while (!stopping_.load(std::memory_order_acquire)) {
       int ticket = ticket_.load(std::memory_order_acquire);
@@ -88,7 +99,7 @@ class Pool {
         int state = state_.load(std::memory_order_relaxed);
         while ((state & open) != 0)
           if (state_.compare_exchange_weak(state, state + 1, std::memory_order_acquire)) {
-            take_ranges();
+            take_ranges(number);
             // The caller only sleeps after the door is shut.
             if (state_.fetch_sub(1, std::memory_order_release) == 1) state_.notify_all();
             break;
@@ -99,16 +110,21 @@ class Pool {
     }
   }
 
-  void take_ranges() {
+  // Every thread takes the ranges of its own part, which lie side by side, then what others have left.
+  void take_ranges(int number) {
     inside_loop = true;
     try {
-      for (;;) {
-        std::int64_t lo = next_.fetch_add(job_.step, std::memory_order_relaxed);
-        if (lo >= job_.count) break;
-        job_.body(job_.context, lo, job_.count - lo < job_.step ? job_.count : lo + job_.step);
+      for (int i = 0; i < parts_; ++i) {
+        Part& part = part_[(number + i) % parts_];
+        for (;;) {
+          const std::int64_t range = part.next.fetch_add(1, std::memory_order_relaxed);
+          if (range >= part.end) break;
+          const std::int64_t lo = range * job_.step;
+          job_.body(job_.context, lo, job_.count - lo < job_.step ? job_.count : lo + job_.step);
+        }
       }
     } catch (...) {
-      next_.store(job_.count, std::memory_order_relaxed);
+      for (int i = 0; i < parts_; ++i) part_[i].next.store(part_[i].end, std::memory_order_relaxed);
       std::lock_guard lock(failure_lock_);
       if (!failure_) failure_ = std::current_exception();
     }
@@ -136,7 +152,8 @@ class Pool {
   std::atomic<bool> stopping_{false};
   alignas(64) std::atomic<int> ticket_{1};
   alignas(64) std::atomic<int> state_{0};
-  alignas(64) std::atomic<std::int64_t> next_{0};
+  int parts_ = 1;
+  Part part_[most_parts];
 };
 
 // Never destroyed: a loop may run in another static object's destructor.

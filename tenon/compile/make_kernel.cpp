@@ -75,6 +75,47 @@ class Part {
       });
   }
 
+  /// Rows [lo, hi) of a block, and their columns.
+  void emit_block(const BlockStage& block, Val first, Val last) {
+    // Loops over rows that every access walks through densely are one; often the columns belong to it, too.
+    std::vector<size_t> innermost;
+    std::vector<SymInt> extents;
+    for (size_t k : block.rows) {
+      if (!innermost.empty() && loops_.dense(innermost.back(), k)) {
+        innermost.back() = k;
+        extents.back() = extents.back() * loops_.extents[k];
+      } else {
+        innermost.push_back(k);
+        extents.push_back(loops_.extents[k]);
+      }
+    }
+    const LoopGroup columns{block.columns, block.columns, loops_.extents[block.columns]};
+    Val lo = b_.lo(), hi = b_.hi();
+    for (size_t k : block.rows) values_.enter({k, k, loops_.extents[k]}, Val());
+    if (block.whole_rows && innermost.size() <= 1 &&
+        std::all_of(innermost.begin(), innermost.end(), [&](size_t k) { return loops_.dense(k, block.columns); })) {
+      Val width = values_.size(columns.extent), from = lo * width, to = hi * width;
+      return columns_of(columns, from, to);
+    }
+    b_.loop(lo, hi, {}, [&](Val row, const Vals&) -> Vals {
+      auto known = values_.save();
+      Val rest = row;
+      for (size_t g = innermost.size(); g-- > 0;) {
+        Val index = rest;
+        if (g > 0) {
+          Val extent = values_.size(extents[g]);
+          rest = binary(Op::div, rest, extent);
+          index = index - rest * extent;
+        }
+        values_.enter({innermost[g], innermost[g], extents[g]}, index);
+      }
+      for (const loop::Store& s : stage_.stores) values_.load_early(s.value);
+      columns_of(columns, first, last);
+      values_.restore(std::move(known));
+      return {};
+    });
+  }
+
   Val size(SymInt value) { return values_.size(value); }
   void enter_row(const LoopGroup& group, Val index) {
     values_.enter(group, index);
@@ -97,6 +138,17 @@ class Part {
     SymInt points = 1;
     for (const LoopGroup& g : loops_.domain) points = points * g.extent;
     return points;
+  }
+
+  void columns_of(const LoopGroup& columns, Val from, Val to) {
+    b_.lanes(from, to, ways(), {}, [&](Val i, const Vals&) -> Vals {
+      auto known = values_.save();
+      values_.enter_lanes({&columns, 1}, i);
+      point();
+      values_.leave_lanes({&columns, 1});
+      values_.restore(std::move(known));
+      return {};
+    });
   }
 
   int ways() const {
@@ -226,6 +278,21 @@ StageKernel make_kernel(const loop::Program& program, const loop::Stage& stage, 
   out.conditions = part.loops().conditions;
   out.extent = part.extent();
   part.emit_whole();
+  out.kernel = b.finish();
+  return out;
+}
+
+StageKernel make_kernel(const loop::Program& program, const BlockStage& block, const KernelOptions& options) {
+  StageKernel out;
+  StageMemory memory;
+  Builder b(options.name);
+  Part part(b, program, *block.stage, analyze(program, *block.stage), options, out, memory);
+  out.conditions = part.loops().conditions;
+  out.extent = 1;
+  for (size_t k : block.rows) out.extent = out.extent * part.loops().extents[k];
+  const uint32_t columns = b.scratch("columns", Element::i64, 2);
+  Val first = b.load({columns, b.integer(Type::i64, 0)}), last = b.load({columns, b.integer(Type::i64, 1)});
+  part.emit_block(block, first, last);
   out.kernel = b.finish();
   return out;
 }

@@ -1,6 +1,7 @@
 // One stage of the executed program as Kernel IR: the order of reductions is that of loop/program.h, so the result is
 // the interpreter's bit for bit, but for functions that math.h computes in its own way.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,22 @@ struct RowStages {
 /// No stage needs of another what belongs to other rows, and each may be computed row by row.
 bool row_by_row(const loop::Program& program, const RowStages& stages);
 StageKernel make_kernel(const loop::Program& program, const RowStages& stages, const KernelOptions& options = {});
+
+/// A stage without reductions as the epilogue of an anchor (tenon_epilogue of runtime/abi.h): its [lo, hi) are rows of
+/// the anchor's result, and the columns of a block are handed in.
+struct BlockStage {
+  const loop::Stage* stage = nullptr;
+  std::vector<size_t> rows;  // the stage's loops that a row's number is made of, outermost first
+  size_t columns = 0;        // its loop over the columns
+  bool whole_rows = false;   // a block has all columns
+  /// What it stores element by element where the result lies in its own buffer: the anchor may write there.
+  loop::BufferId in_place = loop::no_buffer;
+};
+/// The stage reads an anchor's result, whose dimension `channel` is that of the columns, each element once, and all it
+/// needs besides can be read in blocks, too. Else nothing.
+std::optional<BlockStage> block_stage(const loop::Program& program, const loop::Stage& stage,
+                                      const loop::Operand& result, size_t channel);
+StageKernel make_kernel(const loop::Program& program, const BlockStage& block, const KernelOptions& options = {});
 
 /// Unsupported names what Kernel IR has not: complex and 8-bit floating tensors. Sizes that cannot belong together are
 /// an Error.

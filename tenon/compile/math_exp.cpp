@@ -1,12 +1,8 @@
 // exp and what is made of it, and erf.
-#include <limits>
-
 #include "tenon/compile/math_parts.h"
 #include "tenon/compile/math_tables.h"
 
 namespace tenon::compile {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// e^x = 2^n (1 + r + p r^2) with |r| < 0.35.
 struct Exponential {

@@ -1,13 +1,9 @@
 // log and what is made of it, and pow.
-#include <limits>
-
 #include "tenon/compile/math_parts.h"
 #include "tenon/compile/math_tables.h"
 
 namespace tenon::compile {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double ln2 = 0.6931471805599453;
 
 /// x = 2^k m with m between the roots of 1/2 and 2, for positive x in f64.

@@ -1,13 +1,9 @@
 // Comparisons that know NaN, remainders, neighbours, random bits.
 #include <cstdint>
-#include <limits>
 
 #include "tenon/compile/math_parts.h"
 
 namespace tenon::compile {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 static Val sign_bit(Builder& b, Type type) {
   return b.integer(bits_type(type), type == Type::f32 ? INT32_MIN : INT64_MIN);

@@ -1,10 +1,14 @@
 // Pieces that several of the functions in math.h share.
 #pragma once
+#include <limits>
 #include <span>
 
 #include "tenon/compile/math.h"
 
 namespace tenon::compile {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 /// A number as an unevaluated sum: |lo| is at most half an ulp of hi.
 struct Double {

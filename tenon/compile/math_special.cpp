@@ -1,13 +1,9 @@
 // erfc, its inverse, and the gamma functions: not within 2 ulp everywhere, see math.h.
-#include <limits>
-
 #include "tenon/compile/math_parts.h"
 #include "tenon/compile/math_tables.h"
 
 namespace tenon::compile {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double pi = 3.141592653589793;
 
 template <size_t n>

@@ -1,15 +1,10 @@
 // sin, cos, tan and their inverses. An argument loses its multiples of pi / 2 by subtraction up to a bound, beyond it
 // by multiplying with as many bits of 2 / pi as matter: a loop that is left at once where no lane needs it.
-#include <limits>
-
 #include "tenon/compile/math_parts.h"
 #include "tenon/compile/math_tables.h"
 
 namespace tenon::compile {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 /// x = quadrant * pi / 2 + r, |r| <= pi / 4.
 struct Reduced {

@@ -264,6 +264,7 @@ class Planner {
     // A value of several registers must not share them with its operands, for one is written before the next is read;
     // neither must a load that is chosen from after it was made.
     n.start = defined_at_[v] + (n.count > 1 || i.guarded ? 0 : 1);
+    if (i.op == Op::lo || i.op == Op::hi) n.start = 0;  // they are stored at the entry, wherever they stand
     if (i.guarded) in_steps_.push_back(v);
     n.end = std::max(last_use_[v], n.start);
     n.weight = weight_[v] + 1;

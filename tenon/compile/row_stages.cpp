@@ -28,9 +28,9 @@ struct Reach {
   SymInt first = 0, last = 0;  // of the first row
 };
 
-class Analysis {
+class RowAnalysis {
  public:
-  Analysis(const loop::Program& program, const RowStages& stages) : program_(program), stages_(stages) {}
+  RowAnalysis(const loop::Program& program, const RowStages& stages) : program_(program), stages_(stages) {}
 
   bool prepare() {
     for (const loop::Stage* stage : stages_.stages) {
@@ -154,12 +154,12 @@ class Analysis {
 }  // namespace
 
 bool row_by_row(const loop::Program& program, const RowStages& stages) {
-  Analysis analysis(program, stages);
+  RowAnalysis analysis(program, stages);
   return analysis.prepare() && analysis.row_by_row();
 }
 
 AnalyzedRows analyze(const loop::Program& program, const RowStages& stages) {
-  Analysis analysis(program, stages);
+  RowAnalysis analysis(program, stages);
   expect(analysis.prepare(), "stages without common rows");
   return analysis.run();
 }

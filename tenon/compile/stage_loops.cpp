@@ -46,9 +46,9 @@ std::optional<Linear> linear_form(const loop::Program& program, ExprId id, size_
 
 namespace {
 
-class Analysis {
+class LoopAnalysis {
  public:
-  Analysis(const loop::Program& program, const loop::Stage& stage, size_t row_loops)
+  LoopAnalysis(const loop::Program& program, const loop::Stage& stage, size_t row_loops)
       : program_(program), stage_(stage) {
     out_.row_loops = row_loops;
     for (SymInt e : stage.domain) out_.extents.push_back(e);
@@ -57,7 +57,7 @@ class Analysis {
       out_.extents.push_back(e);
       out_.terms = out_.terms * e;
     }
-    raw_.resize(out_.extents.size());
+    out_.raw.resize(out_.extents.size());
     seen_.resize(program.arena.size());
   }
 
@@ -80,7 +80,7 @@ class Analysis {
     find_apart();
     for (size_t i = 0; i < out_.row_loops; ++i) {
       if (out_.extents[i] == SymInt(1)) continue;
-      out_.joined.push_back(!out_.rows.empty() && dense(out_.rows.back().last, i));
+      out_.joined.push_back(!out_.rows.empty() && out_.dense(out_.rows.back().last, i));
       out_.rows.push_back({i, i, out_.extents[i]});
     }
     out_.domain = grouped(out_.row_loops, out_.domain_rank);
@@ -127,7 +127,7 @@ class Analysis {
     if (seen_[id]) return;
     seen_[id] = true;
     const ExprNode& n = program_.arena[id];
-    if (n.fn == Fn::index) raw_[static_cast<size_t>(n.integer)] = true;
+    if (n.fn == Fn::index) out_.raw[static_cast<size_t>(n.integer)] = true;
     if (n.fn == Fn::load && n.guard == ~0u) {
       if (auto access = linear_access(n.args, n.buffer, out_.extents.size())) {
         out_.loads.emplace(id, std::move(*access));
@@ -179,21 +179,11 @@ class Analysis {
     return out;
   }
 
-  bool dense(size_t outer, size_t inner) const {
-    if (raw_[outer] || raw_[inner]) return false;
-    auto fits = [&](const Linear& at) { return at.by_loop[outer] == at.by_loop[inner] * out_.extents[inner]; };
-    for (const auto& [id, access] : out_.loads)
-      if (!fits(access.at)) return false;
-    for (const auto& access : out_.stores)
-      if (access && !fits(access->at)) return false;
-    return true;
-  }
-
   std::vector<LoopGroup> grouped(size_t from, size_t to) const {
     std::vector<LoopGroup> out;
     for (size_t i = from; i < to; ++i) {
       if (out_.extents[i] == SymInt(1)) continue;
-      if (!out.empty() && dense(out.back().last, i)) {
+      if (!out.empty() && out_.dense(out.back().last, i)) {
         out.back().last = i;
         out.back().extent = out.back().extent * out_.extents[i];
       } else out.push_back({i, i, out_.extents[i]});
@@ -204,13 +194,23 @@ class Analysis {
   const loop::Program& program_;
   const loop::Stage& stage_;
   StageLoops out_;
-  std::vector<char> raw_, seen_;  // loops whose index is a value; expressions
+  std::vector<char> seen_;  // expressions
 };
 
 }  // namespace
 
 StageLoops analyze(const loop::Program& program, const loop::Stage& stage, size_t row_loops) {
-  return Analysis(program, stage, row_loops).run();
+  return LoopAnalysis(program, stage, row_loops).run();
+}
+
+bool StageLoops::dense(size_t outer, size_t inner) const {
+  if (raw[outer] || raw[inner]) return false;
+  auto fits = [&](const Linear& at) { return at.by_loop[outer] == at.by_loop[inner] * extents[inner]; };
+  for (const auto& [id, access] : loads)
+    if (!fits(access.at)) return false;
+  for (const auto& access : stores)
+    if (access && !fits(access->at)) return false;
+  return true;
 }
 
 std::optional<size_t> StageLoops::best_lanes() const {

@@ -43,8 +43,12 @@ struct StageLoops {
   std::vector<std::optional<LinearAccess>> stores;  // per store; nothing: by computed indices
   std::vector<loop::BufferId> computed;             // buffers that are read or written at computed indices
 
+  std::vector<bool> raw;  // by loop: its index is a value of the stage
+
   /// The domain's loop that becomes lanes; nothing where there is none.
   std::optional<size_t> best_lanes() const;
+  /// Every access walks through both loops as through one.
+  bool dense(size_t outer, size_t inner) const;
 };
 
 /// The first `row_loops` loops of the domain are walked one by one, outside of the others.

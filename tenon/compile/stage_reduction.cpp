@@ -251,7 +251,8 @@ Vals StageReduction::in_chunks(const Val* disabled) {
       out[at + 1] = done[next++];
       continue;
     }
-    Val last = b_.load({levels[k], waiting - 1}, waiting > 0, start[at]);
+    Val any = waiting > 0;
+    Val last = b_.load({levels[k], waiting - 1}, any, start[at]);
     out[at] = b_.loop(1, waiting, {{last}}, [&](Val i, const Vals& s) -> Vals {
       Val earlier = b_.load({levels[k], waiting - 1 - i});
       return {combined(k, earlier, s[0])};

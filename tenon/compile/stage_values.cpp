@@ -136,9 +136,10 @@ Place StageValues::computed_place(uint32_t memory, const loop::Buffer& buffer, s
   Place out;
   out.memory = memory;
   Val base = b_.integer(Type::i64, 0), offset;
-  Linear whole;
+  Linear whole, lane;  // of all dimensions, and of those that vary over lanes
   whole.by_loop.resize(index_.size(), SymInt(0));
-  bool linear = true;
+  lane.by_loop = whole.by_loop;
+  bool linear = true, lane_is_linear = true;
   for (size_t d = 0; d < at.size(); ++d) {
     Val index = value(at[d]);
     if (!whole_loop(at[d], buffer.sizes[d])) {
@@ -146,17 +147,28 @@ Place StageValues::computed_place(uint32_t memory, const loop::Buffer& buffer, s
       inside = inside.builder ? inside & fits : fits;
     }
     Val part = index * size(buffer.strides[d]);
-    if (varies(part)) offset = offset.builder ? offset + part : part;
+    const bool in_lanes = varies(part);
+    if (in_lanes) offset = offset.builder ? offset + part : part;
     else base = base + part;
-    auto form = linear ? linear_form(program_, at[d], index_.size()) : std::nullopt;
-    linear = form.has_value();
-    if (!linear) continue;
-    whole.base += form->base * buffer.strides[d];
-    for (size_t i = 0; i < index_.size(); ++i) whole.by_loop[i] += form->by_loop[i] * buffer.strides[d];
+    auto form = linear || (in_lanes && lane_is_linear) ? linear_form(program_, at[d], index_.size()) : std::nullopt;
+    auto add = [&](Linear& to) {
+      to.base += form->base * buffer.strides[d];
+      for (size_t i = 0; i < index_.size(); ++i) to.by_loop[i] += form->by_loop[i] * buffer.strides[d];
+    };
+    linear = linear && form.has_value();
+    if (linear) add(whole);
+    if (!in_lanes) continue;
+    lane_is_linear = lane_is_linear && form.has_value();
+    if (lane_is_linear) add(lane);
   }
   if (!inside.builder) inside = b_.integer(Type::b1, 1);
   else b_.fault(index_out_of_range, wanted ? *wanted & ~inside : ~inside);
   if (linear) return place(memory, whole, always_over_lanes);
+  if (offset.builder && lane_is_linear) {  // one dimension is walked by lanes, the others are computed once for all
+    Place walked = place(memory, lane, always_over_lanes);
+    walked.base = walked.base + base;
+    return walked;
+  }
   out.base = base;
   if (offset.builder) out.offset = offset;
   else if (in_lanes_ && always_over_lanes) {

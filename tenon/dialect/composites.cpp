@@ -117,6 +117,31 @@ Results narrowed(Build& b) {
 
 Results matrix_transposed(Build& b) { return aten("transpose.int", b["self"], -2, -1); }
 Results itself(Build& b) { return one(b["self"]); }
+Results cloned(Build& b) { return aten("clone", b["self"]); }
+
+// A diagonal is one long stride through its tensor; a tall matrix may have further ones below.
+Results diagonal_filled(Build& b) {
+  Tensor x = b["self"];
+  TensorMeta meta = x.meta();
+  SymInt size = meta.sizes[0], stride = 0;
+  for (size_t d = 0; d < meta.rank(); ++d) {
+    size = sym::min(size, meta.sizes[d]);
+    stride = stride + meta.strides[d];
+  }
+  auto fill = [&](SymInt count, SymInt offset) {
+    aten("fill_.Scalar", aten("as_strided", x, Sizes{count}, Sizes{stride}, offset), b.arg("fill_value"));
+  };
+  fill(size, meta.offset);
+  if (b.flag("wrap") && meta.rank() == 2) {
+    SymInt rows = meta.sizes[0], width = meta.sizes[1];
+    if (!rows.is_int() || !width.is_int()) return {};
+    if (rows.as_int() > width.as_int() + 1) {
+      SymInt all = sym::floor_div(rows * width + width, width + SymInt(1));
+      fill(all - size, meta.offset + meta.strides[0] * (width + SymInt(1)));
+    }
+  }
+  return one(x);
+}
 
 Results dropped(Build& b) {
   Tensor x = b["input"];
@@ -247,8 +272,9 @@ const std::unordered_map<std::string_view, Rule>& rules() {
       {"aten::resolve_neg", itself},
       {"aten::positive", itself},
       {"aten::real", itself},
-      {"aten::lift_fresh_copy", [](Build& b) { return aten("clone", b["self"]); }},
+      {"aten::lift_fresh_copy", cloned},
       {"aten::detach_", itself},
+      {"aten::fill_diagonal_", diagonal_filled},
       {"aten::dropout", dropped},
       {"aten::batch_norm", batch_normalized},
   };
@@ -272,16 +298,24 @@ Results batch_normalized_in_training(Build& b) {
               b["running_var"], true, b.arg("momentum"), b.arg("eps"));
 }
 
+// Operators that PyTorch replaces in every dialect, although it has kernels for them.
+const std::unordered_map<std::string_view, Rule>& dispatched() {
+  static const std::unordered_map<std::string_view, Rule> all = {
+      {"aten::hardshrink", shrunk_hard},
+      {"aten::softshrink", shrunk_softly},
+      {"aten::multi_margin_loss", loss_rule("aten::multi_margin_loss")},
+      {"aten::native_batch_norm", batch_normalized_in_training},
+      {"aten::lift_fresh_copy", cloned},  // of constants, which are inputs now
+      {"aten::detach_", itself},
+  };
+  return all;
+}
+
 }  // namespace
 
 Rule dispatched_rule(std::string_view op) {
-  if (op == "aten::hardshrink") return shrunk_hard;
-  if (op == "aten::softshrink") return shrunk_softly;
-  if (op == "aten::multi_margin_loss") return loss_rule(op);
-  if (op == "aten::native_batch_norm") return batch_normalized_in_training;
-  // Of constants, which are inputs now.
-  if (op == "aten::lift_fresh_copy" || op == "aten::detach_") return composite_rule(op);
-  return nullptr;
+  auto at = dispatched().find(op);
+  return at == dispatched().end() ? nullptr : at->second;
 }
 
 Rule composite_rule(std::string_view op) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <unordered_map>
 
 #include "tenon/dialect/tracer.h"
 #include "tenon/rules/registry.h"
@@ -24,7 +25,7 @@ struct Bounds {
 
 Bounds bounds_of(const ViewStep& step, const Tensor& base) {
   ArgsView call(*step.op, step.args);
-  if (step.op->schema.base() == "split_with_sizes") {
+  if (step.op->schema.find("split_sizes") >= 0) {
     Sizes sizes = call.ints("split_sizes");
     SymInt start = 0;
     for (size_t i = 0; i < step.item; ++i) start = start + sizes[i];
@@ -44,6 +45,94 @@ Tensor summed_to(Tensor value, const Sizes& sizes) {
     if (sizes[d - leading] == SymInt(1) && !(value.sizes()[d] == SymInt(1))) dims.push_back(static_cast<int64_t>(d));
   if (!dims.empty()) value = aten("sum.dim_IntList", value, dims, true);
   return leading > 0 ? Tensor(aten("view", value, sizes)) : value;
+}
+
+// A view's base with the view's new value in its place.
+struct WriteBack {
+  ArgsView call;
+  const ViewStep& step;
+  const Tensor &base, &value;
+};
+using WriteBackRule = Tensor (*)(const WriteBack&);
+
+Tensor reshaped_back(const WriteBack& w) { return aten("view", w.value, w.base.sizes()); }
+Tensor itself(const WriteBack& w) { return w.value; }
+
+Tensor unsqueezed_back(const WriteBack& w) {
+  Tensor out = w.value;
+  for (size_t d = 0; d < w.base.rank(); ++d)
+    if (out.rank() < w.base.rank() && w.base.sizes()[d] == SymInt(1) &&
+        (d >= out.rank() || !(out.sizes()[d] == SymInt(1))))
+      out = aten("unsqueeze", out, static_cast<int64_t>(d));
+  return out;
+}
+
+Tensor item_put_back(const WriteBack& w) {
+  Bounds bounds = bounds_of(w.step, w.base);
+  return aten("slice_scatter", w.base, w.value, w.call.integer("dim"), bounds.start, bounds.end);
+}
+
+// PyTorch sums windows, which is right where they neither overlap nor leave something out.
+Tensor folded_back(const WriteBack& w) {
+  SymInt size = w.call.integer("size"), step = w.call.integer("step");
+  int64_t dim = w.call.constant("dimension");
+  SymInt whole = w.base.rank() == 0 ? SymInt(1) : w.base.size(dim), left = sym::mod(whole, step);
+  if (!(size == step) || !(left == SymInt(0)))
+    fail_unsupported(text("a write through windows of ", size, " elements, ", step, " apart, of a dimension of ", whole,
+                          " cannot be said in the functional dialects; write to a copy"));
+  return aten("unfold_backward", w.value, w.base.sizes(), dim, size, step);
+}
+
+const std::unordered_map<std::string_view, WriteBackRule>& write_backs() {
+  static const std::unordered_map<std::string_view, WriteBackRule> all = {
+      {"aten::unbind.int",
+       [](const WriteBack& w) -> Tensor {
+         return aten("select_scatter", w.base, w.value, w.call.integer("dim"), static_cast<int64_t>(w.step.item));
+       }},
+      {"aten::split.Tensor", item_put_back},
+      {"aten::split_with_sizes", item_put_back},
+      {"aten::view", reshaped_back},
+      {"aten::_unsafe_view", reshaped_back},
+      {"aten::_reshape_alias", reshaped_back},
+      {"aten::view.dtype", [](const WriteBack& w) -> Tensor { return aten("view.dtype", w.value, w.base.dtype()); }},
+      {"aten::detach", itself},
+      {"aten::lift_fresh", itself},
+      {"aten::alias", [](const WriteBack& w) -> Tensor { return aten("alias", w.value); }},
+      {"aten::t", [](const WriteBack& w) -> Tensor { return aten("t", w.value); }},
+      {"aten::transpose.int",
+       [](const WriteBack& w) -> Tensor {
+         return aten("transpose.int", w.value, w.call.integer("dim0"), w.call.integer("dim1"));
+       }},
+      {"aten::permute",
+       [](const WriteBack& w) -> Tensor { return aten("permute", w.value, inverse_permutation(w.call.ints("dims"))); }},
+      {"aten::unsqueeze",
+       [](const WriteBack& w) -> Tensor { return aten("squeeze.dim", w.value, w.call.integer("dim")); }},
+      {"aten::squeeze", unsqueezed_back},
+      {"aten::squeeze.dim", unsqueezed_back},
+      {"aten::squeeze.dims", unsqueezed_back},
+      {"aten::select.int",
+       [](const WriteBack& w) -> Tensor {
+         return aten("select_scatter", w.base, w.value, w.call.integer("dim"), w.call.integer("index"));
+       }},
+      {"aten::slice.Tensor",
+       [](const WriteBack& w) -> Tensor {
+         return aten("slice_scatter", w.base, w.value, w.call.integer("dim"), w.call.arg("start"), w.call.arg("end"),
+                     w.call.integer("step"));
+       }},
+      {"aten::expand", [](const WriteBack& w) -> Tensor { return summed_to(w.value, w.base.sizes()); }},
+      {"aten::diagonal",
+       [](const WriteBack& w) -> Tensor {
+         return aten("diagonal_scatter", w.base, w.value, w.call.integer("offset"), w.call.integer("dim1"),
+                     w.call.integer("dim2"));
+       }},
+      {"aten::as_strided",
+       [](const WriteBack& w) -> Tensor {
+         return aten("as_strided_scatter", w.base, w.value, w.call.ints("size"), w.call.ints("stride"),
+                     w.call.arg("storage_offset"));
+       }},
+      {"aten::unfold", folded_back},
+  };
+  return all;
 }
 
 }  // namespace
@@ -98,50 +187,16 @@ Tensor FunctionalTracer::viewed(const ViewStep& step, const Tensor& base) {
     return nodes_.call(*step.op, std::move(args)).at(0).as<Tensor>();
   }
   ArgsView call(*step.op, step.args);
-  if (step.op->schema.base() == "unbind")
+  if (step.op->schema.find("split_size") < 0 && step.op->schema.find("split_sizes") < 0)
     return aten("select.int", base, call.integer("dim"), static_cast<int64_t>(step.item));
   Bounds bounds = bounds_of(step, base);
   return aten("slice.Tensor", base, call.integer("dim"), bounds.start, bounds.end);
 }
 
 Tensor FunctionalTracer::written_back(const ViewStep& step, const Tensor& base, const Tensor& value) {
-  ArgsView call(*step.op, step.args);
-  std::string_view name = step.op->schema.base();
-  if (name == "unbind")
-    return aten("select_scatter", base, value, call.integer("dim"), static_cast<int64_t>(step.item));
-  if (step.of_list) {
-    Bounds bounds = bounds_of(step, base);
-    return aten("slice_scatter", base, value, call.integer("dim"), bounds.start, bounds.end);
-  }
-  if (name == "view" && step.op->schema.overload() == "dtype") return aten("view.dtype", value, base.dtype());
-  if (name == "view" || name == "_unsafe_view" || name == "_reshape_alias") return aten("view", value, base.sizes());
-  if (name == "detach" || name == "lift_fresh") return value;
-  if (name == "alias") return aten("alias", value);
-  if (name == "t") return aten("t", value);
-  if (name == "transpose") return aten("transpose.int", value, call.integer("dim0"), call.integer("dim1"));
-  if (name == "permute") return aten("permute", value, inverse_permutation(call.ints("dims")));
-  if (name == "unsqueeze") return aten("squeeze.dim", value, call.integer("dim"));
-  if (name == "squeeze") {
-    Tensor out = value;
-    for (size_t d = 0; d < base.rank(); ++d)
-      if (out.rank() < base.rank() && base.sizes()[d] == SymInt(1) &&
-          (d >= out.rank() || !(out.sizes()[d] == SymInt(1))))
-        out = aten("unsqueeze", out, static_cast<int64_t>(d));
-    return out;
-  }
-  if (name == "select") return aten("select_scatter", base, value, call.integer("dim"), call.integer("index"));
-  if (name == "slice")
-    return aten("slice_scatter", base, value, call.integer("dim"), call.arg("start"), call.arg("end"),
-                call.integer("step"));
-  if (name == "expand") return summed_to(value, base.sizes());
-  if (name == "diagonal")
-    return aten("diagonal_scatter", base, value, call.integer("offset"), call.integer("dim1"), call.integer("dim2"));
-  if (name == "as_strided")
-    return aten("as_strided_scatter", base, value, call.ints("size"), call.ints("stride"), call.arg("storage_offset"));
-  if (name == "unfold")
-    return aten("unfold_backward", value, base.sizes(), call.integer("dimension"), call.integer("size"),
-                call.integer("step"));
-  fail_unsupported(text("a write through ", step.op->name(), " is not supported here"));
+  auto at = write_backs().find(step.op->name());
+  if (at == write_backs().end()) fail_unsupported(text("a write through ", step.op->name(), " is not supported here"));
+  return at->second({ArgsView(*step.op, step.args), step, base, value});
 }
 
 void FunctionalTracer::write(const Tensor& handle, Tensor value) {

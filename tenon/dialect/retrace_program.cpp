@@ -31,7 +31,7 @@ void remove_unread(GraphBody& graph) {
   std::vector<Node> kept;
   for (size_t i = graph.nodes.size(); i-- > 0;) {
     Node& node = graph.nodes[i];
-    bool live = node.op->traits.asserts || node.op->writes() || node.op->traits.unknown || node.op->traits.random;
+    bool live = node.op->stays() || node.op->traits.random;
     for_each_result(node, [&](Value v) { live = live || read[v.id]; });
     if (!live) continue;
     for (const Arg& arg : node.args) mark(arg);
@@ -179,6 +179,10 @@ class Retracer {
   // A size that only a run can tell has one name, also where what a call became gave it another.
   void same_sizes(const CallArg& made, const BasicArg<TensorMeta>& known) {
     auto same = [&](SymInt fresh, SymInt old) {
+      if (fresh.is_boolean_typed() && old.is_boolean_typed()) {  // a truth is told by a symbol that is 0 or 1
+        std::vector<SymInt> told = sym::symbols_of(fresh), known = sym::symbols_of(old);
+        if (told.size() == 1 && known.size() == 1) fresh = told[0], old = known[0];
+      }
       if (fresh.is_symbol() && old.is_symbol() && fresh != old) same_.push_back({fresh, old});
     };
     auto* t = made.get<Tensor>();
@@ -362,11 +366,13 @@ bool has_expressions(const GraphBody& graph) {
 
 }  // namespace
 
-bool has_autocast(const GraphBody& graph) {
+bool is_normalized_first(const GraphBody& graph) {
   for (const Node& node : graph.nodes) {
-    if (node.op->traits.control == Control::autocast_region) return true;
+    if (node.op->traits.control == Control::autocast_region || node.op == &batch_entry.op() ||
+        node.op == &dual_entry.op())
+      return true;
     for (const Arg& arg : node.args)
-      if (auto* within = arg.get<Subgraph>(); within && has_autocast(*within->body)) return true;
+      if (auto* within = arg.get<Subgraph>(); within && is_normalized_first(*within->body)) return true;
   }
   return false;
 }

@@ -12,8 +12,8 @@ struct Retraced {
       written;  // positions of the inputs that the graph wrote to, in order: outputs stand first for these
 };
 
-/// Whether the graph has regions in which arguments are converted.
-bool has_autocast(const GraphBody& graph);
+/// Whether the graph has regions in which arguments are converted, or batches: normalize writes these out.
+bool is_normalized_first(const GraphBody& graph);
 Retraced retrace_graph(const GraphBody& from, const Policy& policy);
 
 }  // namespace tenon::dialect

@@ -37,8 +37,8 @@ class Converter {
   ExportedProgram run() {
     interp::install();  // rules may compute with real numbers while they are traced
     const GraphBody& source = from_.graph.body();
-    if (dialect::has_autocast(source)) {
-      normalized_ = normalize(source);  // the conversions that autocast makes, written out
+    if (dialect::is_normalized_first(source)) {
+      normalized_ = normalize(source);  // the conversions that autocast makes and batches, written out
       made_ = dialect::retrace_graph(normalized_.body(), policy_);
       made_.map.assign(source.values.size(), Value{});
     } else {
@@ -64,8 +64,8 @@ class Converter {
       fail_unsupported(text("a call of ", op->name(), " has no form without a write here"));
     const Op* own = find_op(source, is_tenons_own) ? nullptr : find_op(made, is_tenons_own);
     if (own)
-      fail_unsupported(text("one of the operators that draw random numbers is made of ", own->name(),
-                            " here, which PyTorch does not have; name it in keep"));
+      fail_unsupported(text("one of the operators is made of ", own->name(),
+                            " here, which PyTorch does not have; where it draws random numbers, name it in keep"));
     for (size_t i : made_.written) {
       const InputSpec& spec = from_.signature.inputs[i];
       for (const InputSpec& other : from_.signature.inputs)

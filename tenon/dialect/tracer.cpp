@@ -92,6 +92,11 @@ CallResults NodeTracer::run(const Op& op, CallArgs args) {
       if (!made.values.empty() || op.schema.returns.empty()) return std::move(made.values);
     }
   }
+  if (op.schema.space() == "tenon" && op.def && op.def->to_torch) {
+    DispatchScope scope(this);
+    Build build(op, args);
+    return op.def->to_torch(build).values;
+  }
   return node(op, std::move(args));
 }
 
@@ -162,8 +167,9 @@ std::optional<Value> NodeTracer::value_of(SymInt e) {
 Arg NodeTracer::spelled(const Arg& arg) {
   auto each = [&](SymInt e) -> Arg {
     if (e.is(sym::Kind::real)) return e.real_value();
-    if (e.is_int() || e.is(sym::Kind::boolean)) return e;
+    if (e.is_int()) return e;
     auto v = value_of(e);
+    if (!v && e.is(sym::Kind::boolean)) return e.boolean_value();
     return v ? Arg(*v) : Arg(e);
   };
   if (auto* e = arg.get<SymInt>()) return each(*e);

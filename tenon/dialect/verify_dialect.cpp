@@ -22,7 +22,7 @@ void verify_graph(const GraphBody& graph, Dialect dialect, const std::vector<std
             dialect == Dialect::core ? "core" : "aten", " dialect has none of these");
     if (dialect != Dialect::core || kept) continue;
     bool outside = op.kind == OpKind::symbolic || op.kind == OpKind::structural || op.traits.asserts ||
-                   op.traits.measures != Measure::none;
+                   op.traits.effects || op.traits.measures != Measure::none;
     require(outside || facts.core, what, ", which is no core ATen operator; name it in keep where it is meant to stay");
   }
 }

@@ -47,8 +47,10 @@ class Search {
     for (const Node& node : graph.nodes) {
       const bool* enabled = node.args.size() > 2 ? node.args[2].get<bool>() : nullptr;
       if (node.op->traits.control == Control::autocast_region && enabled && *enabled)
-        found(text("the file was exported by PyTorch 2.6, which does not say what its autocast regions compute in",
-                   unrunnable, "; export the model again with PyTorch 2.7 or later"));
+        found(text(
+            "the file was exported by PyTorch 2.6, which describes the tensors of autocast regions as if there were ",
+            "none, so that it cannot be read from the file what is computed in which dtype", unrunnable,
+            "; export the model again with PyTorch 2.7 or later"));
       for (const Arg& arg : node.args)
         if (auto* subgraph = arg.get<Subgraph>()) look_for_autocast(*subgraph->body);
     }

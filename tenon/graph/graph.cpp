@@ -195,7 +195,7 @@ Graph remove_dead_code(Graph graph) {
   for (const Arg& output : body.outputs) need(output);
   for (size_t i = body.nodes.size(); i-- > 0;) {
     const Node& node = body.nodes[i];
-    bool live = keep[i] || node.op->traits.asserts || node.op->writes() || node.op->traits.unknown;
+    bool live = keep[i] || node.op->stays();
     for_each_result(node, [&](Value v) { live = live || needed[v.id]; });
     keep[i] = live = live || is_expected(body, i, origins);
     if (live)

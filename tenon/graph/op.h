@@ -29,7 +29,8 @@ enum class Measure : uint8_t { none, size, stride, count, offset };
 struct Traits {
   bool unknown = false;         // an operator we do not have; made from the file's argument names
   bool random = false;          // draws numbers
-  bool asserts = false;         // checks something, returns nothing, must stay
+  bool asserts = false;         // checks something, returns nothing
+  bool effects = false;         // does more than compute: each of its calls is made, in its turn
   bool may_alias = false;       // the result may be (a view of) an argument although the schema does not say so
   bool stops_gradient = false;  // detach
   bool takes_numbers = false;   // PyTorch takes a Python number where the schema says Tensor: x + 1
@@ -71,6 +72,8 @@ struct Op {
 
   const std::string& name() const { return schema.name; }  // aten::add.Tensor
   bool writes() const { return schema.writes(); }
+  /// Whether its calls stay although nobody reads their results.
+  bool stays() const { return traits.asserts || traits.effects || traits.unknown || writes(); }
 };
 
 /// Where a reader of files or text finds operators. ops/registry implements it.

@@ -52,12 +52,12 @@ class Scratch {
 
 }  // namespace
 
-PreparedAnchor::PreparedAnchor(const Resolved& program, const loop::Step& anchor) {
+PreparedAnchor::PreparedAnchor(const Resolved& program, const loop::Step& anchor, tenon_target target) {
   plan::LibraryCalls made = plan::library_calls(program.program, anchor);
   for (const plan::Condition& c : made.conditions) require(sym::evaluate_bool(c.holds, program.symbols), c.message);
   for (SymInt bytes : made.temporaries) temporaries_.push_back(static_cast<size_t>(program.value(bytes)));
   for (const plan::LibraryCall& c : made.calls) {
-    Call call{.kernel = kernels::find(c.function),
+    Call call{.kernel = kernels::find(c.function, target),
               .buffers = {},
               .temporary = {},
               .params = {},
@@ -82,7 +82,7 @@ void PreparedAnchor::run(std::byte* const* places, std::byte* const* temporaries
     std::atomic<int> status = 0;
     parallel::parallel_for(call.extent, call.grain, [&](int64_t lo, int64_t hi) {
       Scratch scratch(call.scratch);
-      tenon_args args{buffers.data(), call.params.data(), scratch.data()};
+      tenon_args args{buffers.data(), call.params.data(), scratch.data(), nullptr};
       if (int bits = call.kernel(&args, lo, hi)) status |= bits;
     });
     expect(status == TENON_KERNEL_OK, "a kernel of the library returned status ", status.load());

@@ -8,8 +8,8 @@ namespace tenon::interp {
 /// An anchor made ready to run: calls of the kernel library (tenon/plan/library.h) with numbers.
 class PreparedAnchor {
  public:
-  /// Sizes that do not belong together are an Error.
-  PreparedAnchor(const Resolved& program, const loop::Step& anchor);
+  /// Sizes that do not belong together are an Error. The machine must have what the target needs.
+  PreparedAnchor(const Resolved& program, const loop::Step& anchor, tenon_target target = kernels::machine_target());
   /// Bytes of memory that the anchor works in, each piece aligned to 64 bytes.
   std::span<const size_t> temporaries() const { return temporaries_; }
   /// places[i] points to the first element of buffer i. Several threads may run it at once, with other memory.

@@ -97,4 +97,11 @@ sym::Bindings bind_symbols(std::span<const loop::Input> expected, const sym::Ran
   return symbols;
 }
 
+CallArg evaluated(SymInt e, const sym::Bindings& symbols) {
+  if (e.is_int()) return e;
+  if (e.is_boolean_typed()) return sym::evaluate_bool(e, symbols);
+  if (e.kind() == sym::Kind::real || !e.is_integer_typed()) return sym::evaluate_real(e, symbols);
+  return sym::evaluate(e, symbols);
+}
+
 }  // namespace tenon::interp

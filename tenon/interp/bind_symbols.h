@@ -15,4 +15,7 @@ sym::Bindings bind_symbols(std::span<const loop::Input> expected, const sym::Ran
 std::optional<std::string> why_not_bound(std::span<const loop::Input> expected, const sym::Ranges& ranges,
                                          std::span<const CallArg> inputs, sym::Bindings& symbols);
 
+/// What an expression is worth: an integer, a real number or a boolean.
+CallArg evaluated(SymInt e, const sym::Bindings& symbols);
+
 }  // namespace tenon::interp

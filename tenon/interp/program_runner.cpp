@@ -184,14 +184,7 @@ Tensor laid_out(const Tensor& t, const loop::Buffer& b) {
   return out;
 }
 
-CallArg evaluated(SymInt e, const sym::Bindings& symbols) {
-  if (e.is_int()) return e;
-  if (e.is_boolean_typed()) return sym::evaluate_bool(e, symbols);
-  if (e.kind() == sym::Kind::real || !e.is_integer_typed()) return sym::evaluate_real(e, symbols);
-  return sym::evaluate(e, symbols);
-}
-
-CallArg evaluated(const CallArg& arg, const sym::Bindings& symbols) {
+CallArg evaluated_argument(const CallArg& arg, const sym::Bindings& symbols) {
   if (auto* e = arg.get<SymInt>()) return evaluated(*e, symbols);
   if (auto* sizes = arg.get<Sizes>()) {
     Sizes out;
@@ -392,8 +385,8 @@ class ProgramRunner::Run {
     if (!c.op->def->meta) return;
     CallArgs args;
     for (const loop::StepArg& arg : c.args)
-      args.push_back(
-          evaluated(map_tensors<Tensor>(arg, [&](const loop::BufferRef& b) { return tensor(b, p); }), symbols));
+      args.push_back(evaluated_argument(
+          map_tensors<Tensor>(arg, [&](const loop::BufferRef& b) { return tensor(b, p); }), symbols));
     sym::ShapeEnv own;
     ShapesScope scope(&own);
     infer(*c.op, args);

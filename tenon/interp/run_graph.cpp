@@ -11,15 +11,6 @@
 namespace tenon::interp {
 namespace {
 
-bool is_real_typed(SymInt e) { return !e.is_integer_typed() && !e.is_boolean_typed(); }
-
-CallArg evaluated(SymInt e, const sym::Bindings& symbols) {
-  if (e.is_int()) return e;
-  if (e.is_boolean_typed()) return sym::evaluate_bool(e, symbols);
-  if (is_real_typed(e)) return sym::evaluate_real(e, symbols);
-  return sym::evaluate(e, symbols);
-}
-
 SymInt evaluated_int(SymInt e, const sym::Bindings& symbols) {
   return e.is_int() ? e : SymInt(sym::evaluate(e, symbols));
 }

@@ -156,6 +156,8 @@ class PickleWriter {
   void end_object();
   void begin_object_with_fields(std::string_view module, std::string_view name);  // then field, value, field, value
   void end_object_with_fields();
+  void begin_object_with_state(std::string_view module, std::string_view name);  // then one value
+  void end_object_with_state();
   void tensor(const PickledTensor& tensor);
 
   std::string take();

@@ -123,6 +123,15 @@ void PickleWriter::begin_object_with_fields(std::string_view module, std::string
 }
 void PickleWriter::end_object_with_fields() { end('b', 'u'), out_ += 'b'; }
 
+void PickleWriter::begin_object_with_state(std::string_view module, std::string_view name) {
+  begin('s');
+  out_ += class_line(module, name) + ")\x81";
+}
+void PickleWriter::end_object_with_state() {
+  expect(!open_.empty() && open_.back().count == 1, "a pickled object has one state");
+  end('s', 'b');
+}
+
 void PickleWriter::global(std::string_view module, std::string_view name) {
   value();
   out_ += text('c', module, '\n', name, '\n');

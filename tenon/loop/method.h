@@ -24,6 +24,10 @@ struct MachineCosts {
 /// of direct sums.
 ConvMethod method_of(const Program& program, const Convolution& convolution, const MachineCosts& costs = {});
 ConvMethod method_of(const Program& program, const Pack& pack);
+/// The same for the gradient of weights, where both images must have their channels side by side, and sums so many
+/// tiles that errors stay those of plain sums.
+ConvMethod weight_gradient_method(const Program& program, const Convolution& convolution,
+                                  const MachineCosts& costs = {});
 
 /// Sizes of the buffer that weights are transformed into (`packed_sizes` of loop/pack.h for a direct one).
 Sizes transformed_sizes(const Pack& pack);

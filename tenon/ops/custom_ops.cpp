@@ -9,6 +9,7 @@
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/custom_gradient.h"
 #include "tenon/ops/custom_results.h"
+#include "tenon/ops/printing.h"
 #include "tenon/ops/writing.h"
 #include "tenon/rules/registration.h"
 
@@ -155,7 +156,7 @@ void put(Registry& ops, const Custom& own) {
   def.schema = own.given.schema.c_str();
   def.meta = given_metas;
   def.host = host_of(own);
-  def.traits.asserts = own.given.effects;  // its calls stay where they are, as assertions do
+  def.traits.effects = own.given.effects;
   if (own.gradient) def.vjp.emplace_back(own.differentiable.c_str(), given_gradients);
   if (own.written.empty()) {
     ops.add(std::move(def));
@@ -165,6 +166,7 @@ void put(Registry& ops, const Custom& own) {
   writing.schema = def.schema;
   writing.kind = OpKind::composite;
   writing.traits.may_alias = true;
+  writing.traits.effects = own.given.effects;
   writing.decompose = computed_and_written;
   def.schema = own.functional_schema.c_str();
   ops.add(std::move(writing));
@@ -247,7 +249,9 @@ tenon_host_function find_custom_kernel(std::string_view name) {
   Table& all = table();
   std::lock_guard lock(all.mutex);
   auto found = all.by_name.find(name);
-  return found == all.by_name.end() ? nullptr : found->second->given.kernel;
+  if (found != all.by_name.end()) return found->second->given.kernel;
+  const HostFunction& print = print_values.op().def->host;
+  return name == print.name ? print.function : nullptr;
 }
 
 std::vector<std::pair<const char*, tenon_host_function>> custom_kernels() {
@@ -255,6 +259,8 @@ std::vector<std::pair<const char*, tenon_host_function>> custom_kernels() {
   std::lock_guard lock(all.mutex);
   std::vector<std::pair<const char*, tenon_host_function>> out;
   for (const auto& [name, own] : all.by_name) out.emplace_back(name.c_str(), own->given.kernel);
+  const HostFunction& print = print_values.op().def->host;
+  out.emplace_back(print.name, print.function);
   return out;
 }
 

@@ -33,7 +33,7 @@ void load_custom_operators(const std::string& path);
 /// operator is no such form.
 const Op* writing_form(const Op& functional);
 
-/// The kernel of an operator of the user, by the operator's name; null where there is none.
+/// The kernel of an operator of the user, by the operator's name, or the one that prints; null where there is none.
 tenon_host_function find_custom_kernel(std::string_view name);
 /// All of them: what compiled programs may ask for. The names live as long as the process.
 std::vector<std::pair<const char*, tenon_host_function>> custom_kernels();

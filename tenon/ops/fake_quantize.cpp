@@ -111,7 +111,7 @@ struct Chosen {
   Chosen(Tensor least, Tensor largest, double low, double high, bool symmetric) {
     Tensor spans = logical_and(least<0.0, largest> 0.0);
     if (symmetric) {
-      double half = static_cast<double>(static_cast<int64_t>(high - low) / 2);
+      double half = std::trunc((high - low) / 2);
       Tensor unit = maximum(abs(least / -(half + 1)), abs(largest / half));
       least = where(spans, unit * -(half + 1), least);
       largest = where(spans, unit * half, largest);

@@ -209,7 +209,7 @@ void register_linalg_solvers(Registry& ops) {
   });
   ops.add({
       .schema = "_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()",
-      .traits = {.asserts = true},
+      .traits = {.effects = true},
       .meta = [](MetaCall& m) -> Metas {
         m.require(m.meta("info").dtype == DType::i32, "info: expected i32, got ", m.meta("info"));
         return {};

@@ -8,7 +8,8 @@ namespace tenon {
 
 Handle grad_region, assert_async, called_region, hinted_region, strict_region, associative_scan, map_rows, scan_rows,
     repeat_stacked, effectful_call, functionalized, functionalized_v2, typed_call, batch_entry, batch_exit, batch_begin,
-    batch_end, batch_setup;
+    batch_end, batch_setup, promoted_dtype, dual_entry, dual_entry_aten, dual_exit, dual_exit_aten, unwrapped_for_grad,
+    level_begin, level_end, dual_begin, dual_end;
 
 namespace {
 
@@ -88,6 +89,7 @@ void register_structural(Registry& ops) {
           "higher_order::associative_scan(Any graph, Any scanned, Any captured) -> Any");
   handled(repeat_stacked, Control::none,
           "higher_order::while_loop_stack_output(Any cond, Any body, Any carried, Any captured) -> Any");
+  handled(promoted_dtype, Control::none, "promote_types(ScalarType type1, ScalarType type2) -> ScalarType");
   handled(effectful_call, Control::none, "higher_order::with_effects(Any token, Any op, Any args) -> Any");
   handled(functionalized, Control::none, "higher_order::auto_functionalized(Any op, Any args) -> Any");
   handled(functionalized_v2, Control::none, "higher_order::auto_functionalized_v2(Any op, Any args) -> Any");
@@ -99,6 +101,18 @@ void register_structural(Registry& ops) {
   handled(batch_begin, Control::none, "functorch::_vmap_increment_nesting(SymInt size, str randomness) -> Any");
   handled(batch_end, Control::none, "functorch::_vmap_decrement_nesting() -> Any");
   handled(batch_setup, Control::none, "functorch::lazy_load_decompositions() -> Any");
+
+  // What jvp leaves: nodes between entry and exit move with their arguments.
+  handled(dual_entry, Control::none, "functorch::_make_dual(Any tensor, Any tangent, *, int level) -> Any");
+  handled(dual_entry_aten, Control::none, "_make_dual(Tensor(a) primal, Tensor tangent, int level) -> Tensor(a)");
+  handled(dual_exit, Control::none, "functorch::_unpack_dual(Any tensor, *, int level) -> Any");
+  handled(dual_exit_aten, Control::none,
+          "_unpack_dual(Tensor(a) dual, int level) -> (Tensor(a) primal, Tensor tangent)");
+  handled(unwrapped_for_grad, Control::none, "functorch::_unwrap_for_grad(Any tensor, int level) -> Any");
+  handled(level_begin, Control::none, "functorch::_jvp_increment_nesting() -> Any");
+  handled(level_end, Control::none, "functorch::_jvp_decrement_nesting() -> Any");
+  handled(dual_begin, Control::none, "functorch::_enter_dual_level() -> Any");
+  handled(dual_end, Control::none, "functorch::_exit_dual_level(*, int level) -> Any");
 
   // Assertions are checked when the program runs.
   auto assertion = [&](AssertRule demands, const char* schema) {

@@ -262,7 +262,7 @@ Metas resize_gradient_meta(MetaCall& m, size_t space) {
 }
 
 // The .vec forms: sizes, or factors of the sizes there are.
-Results resized(const Build& b, const Handle& op, size_t space) {
+Results upsampled(const Build& b, const Handle& op, size_t space) {
   Tensor x = b["input"];
   b.require(x.rank() == space + 2, "expected an input of ", space + 2, " dimensions, got ", x.meta());
   b.require(b.given("output_size") != b.given("scale_factors"), "expected either output_size or scale_factors");
@@ -325,7 +325,7 @@ void add_resize(Registry& ops, const ResizeSchemas& schemas) {
   ops.add({
       .schema = schemas.vec,
       .kind = OpKind::composite,
-      .decompose = [](Build& b) { return resized(b, forward, space); },
+      .decompose = [](Build& b) { return upsampled(b, forward, space); },
   });
 }
 

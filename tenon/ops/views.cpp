@@ -13,6 +13,7 @@
 
 namespace tenon {
 
+static Handle resized, resized_as;
 Handle view, reshape, permute, transpose, expand, slice, select, unsqueeze, squeeze_dim, as_strided, unfold, alias,
     detach, view_dtype, unsafe_view;
 
@@ -62,6 +63,26 @@ Maps squeezed(const TensorMeta& x, const SmallVector<size_t, 6>& dims) {
     if (!drop) sizes.push_back(x.sizes[i]);
   }
   return one(remap::Reshape{sizes});
+}
+
+// The first elements of what a tensor holds, in another shape. A tensor that grows has elements that nobody wrote.
+Maps resized_map(MetaCall& m, const Sizes& sizes) {
+  const TensorMeta& self = m.meta("self");
+  if (self.sizes == sizes) return Maps{IndexMap{}};
+  m.require(!m.given("memory_format") || m.arg("memory_format") == CallArg(MemoryFormat::contiguous) ||
+                m.arg("memory_format") == CallArg(MemoryFormat::preserve),
+            "another memory format is not supported");
+  SymInt before = count(self.sizes), after = count(sizes);
+  m.require(is_contiguous(self), "a tensor that is not contiguous, ", self, ", cannot be resized");
+  if (before == after) return one(remap::Reshape{sizes});
+  m.require(before.is_int() && after.is_int() && after.as_int() < before.as_int(), "a tensor of ", before,
+            " elements cannot become one of ", after, ": what the further ones hold is undefined");
+  return one(remap::Strided{sizes, contiguous_strides(sizes), self.offset});
+}
+
+Results of_first_elements(const Tensor& x, const Sizes& sizes) {
+  return count(x.sizes()) == count(sizes) ? reshape(x, sizes)
+                                          : reshape(slice(reshape(x, Sizes{-1}), 0, 0, count(sizes)), sizes);
 }
 
 }  // namespace
@@ -266,6 +287,28 @@ void register_views(Registry& ops) {
                                    m.given("storage_offset") ? m.integer("storage_offset") : m.meta("self").offset});
               },
       });
+  ops.add(resized,
+          {
+              // in place alone in PyTorch
+              .schema = "tenon::resized(Tensor(a) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> "
+                        "Tensor(a)",
+              .kind = OpKind::view,
+              .view = [](MetaCall& m) { return resized_map(m, m.ints("size")); },
+              .to_torch = [](Build& b) { return of_first_elements(b["self"], b.ints("size")); },
+          });
+  ops.in_place(resized, "resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)");
+  ops.add(
+      resized_as,
+      {
+          .schema = "tenon::resized_as(Tensor(a) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> "
+                    "Tensor(a)",
+          .kind = OpKind::view,
+          .view = [](MetaCall& m) { return resized_map(m, m.meta("the_template").sizes); },
+          .to_torch = [](Build& b) { return of_first_elements(b["self"], b["the_template"].sizes()); },
+      });
+  ops.in_place(resized_as,
+               "resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> "
+               "Tensor(a!)");
   ops.add(unfold, {
                       .schema = "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
                       .kind = OpKind::view,

@@ -15,13 +15,13 @@ using loop::ExprId;
 using loop::Fn;
 using loop::Stage;
 
-constexpr int64_t long_terms = 8192;  // of a reduction that one kernel does well whatever lies side by side
+constexpr int64_t long_terms = 2048;  // of a reduction that one kernel does well whatever lies side by side
 constexpr int64_t few_results = 64;   // fewer do not keep threads busy
 constexpr int64_t worth_sharing = 1 << 16;
 constexpr int64_t most_inner = 4096, least_inner = 32, wanted_parts = 8;
 
 /// Sizes that only the run tells count as 8: a batch, mostly.
-int64_t estimate(std::span<const SymInt> sizes) {
+int64_t estimated(std::span<const SymInt> sizes) {
   int64_t n = 1;
   for (SymInt e : sizes) n = std::min<int64_t>(int64_t{1} << 40, n * (e.is_int() ? e.as_int() : 8));
   return n;
@@ -63,13 +63,13 @@ class Sums {
     }
     if (stage.accumulators.empty() || may_fail(program_, stage)) return 0;
     const std::span<const SymInt> reduce(stage.reduce.begin(), stage.reduce.size());
-    const int64_t terms = estimate(reduce), points = estimate({stage.domain.begin(), stage.domain.size()});
+    const int64_t terms = estimated(reduce), points = estimated({stage.domain.begin(), stage.domain.size()});
     if (terms <= long_terms && (points >= few_results || terms * points < worth_sharing)) return 0;
     for (size_t outer = 1; outer < reduce.size(); ++outer) {
       const auto inner = reduce.subspan(outer);
       if (!std::all_of(inner.begin(), inner.end(), [](SymInt e) { return e.is_int(); })) continue;
-      if (estimate(inner) > most_inner || estimate(reduce.first(outer)) < wanted_parts) continue;
-      return estimate(inner) < least_inner ? 0 : outer;
+      if (estimated(inner) > most_inner || estimated(reduce.first(outer)) < wanted_parts) continue;
+      return estimated(inner) < least_inner ? 0 : outer;
     }
     return 0;
   }

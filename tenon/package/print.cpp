@@ -41,6 +41,7 @@ std::string_view kind_name(tenon_step_kind kind) {
     case TENON_STEP_COPY: return "copy";
     case TENON_STEP_STORE: return "store";
     case TENON_STEP_MAKE: return "make";
+    case TENON_STEP_FUSED: return "fused";
   }
   return "?";
 }
@@ -56,8 +57,8 @@ std::string_view kind_name(tenon_state_kind kind) {
   return "?";
 }
 
-std::array<uint64_t, TENON_STEP_MAKE + 1> steps_by_kind(const tn_tables& t) {
-  std::array<uint64_t, TENON_STEP_MAKE + 1> counts{};
+std::array<uint64_t, TENON_STEP_FUSED + 1> steps_by_kind(const tn_tables& t) {
+  std::array<uint64_t, TENON_STEP_FUSED + 1> counts{};
   for (uint64_t i = 0; i < t.header->steps.count; ++i)
     if (t.steps[i].kind < counts.size()) ++counts[t.steps[i].kind];
   return counts;

@@ -153,12 +153,22 @@ void Tables::step(Id body, tenon_step_kind kind, size_t index, const StepNote& n
 }
 
 void Tables::kernel(Id body, const KernelSpec& spec, const StepNote& note) {
+  step(body, TENON_STEP_KERNEL, kernels_.size(), note);
+  add_kernel(spec);
+}
+
+void Tables::fused(Id body, const KernelSpec& spec, const KernelSpec& epilogue, const StepNote& note) {
+  step(body, TENON_STEP_FUSED, kernels_.size(), note);
+  add_kernel(spec);
+  add_kernel(epilogue);
+}
+
+void Tables::add_kernel(const KernelSpec& spec) {
   std::vector<tenon_instance> instances;
   for (const Instance& i : spec.instances)
     instances.push_back({list(i.args), expr_list(i.params), expr(i.extent), expr(i.grain)});
   tenon_list placed{index_of(instances_.size()), index_of(instances.size())};
   instances_.insert(instances_.end(), instances.begin(), instances.end());
-  step(body, TENON_STEP_KERNEL, kernels_.size(), note);
   kernels_.push_back({spec.function, placed, guard_list(spec.guards), optional_expr(spec.scratch)});
 }
 

@@ -83,6 +83,8 @@ class Tables {
   static constexpr Id main = 0, on_state = 1;
   Id body();
   void kernel(Id body, const KernelSpec& spec, const StepNote& note = {});
+  /// The second one is called by the first on each block of its results.
+  void fused(Id body, const KernelSpec& spec, const KernelSpec& epilogue, const StepNote& note = {});
   void call(Id body, const CallSpec& spec, const StepNote& note = {});
   void check(Id body, const Expr& condition, std::string_view message, const std::vector<Expr>& values = {});
   void plan(Id body, Id segment);
@@ -126,6 +128,7 @@ class Tables {
   tenon_list guard_list(const std::vector<Guard>& guards);
   Id add_buffer(const BufferSpec& spec, tenon_role role, Id slot);
   void step(Id body, tenon_step_kind kind, size_t index, const StepNote& note = {});
+  void add_kernel(const KernelSpec& spec);
   void bind(Id body, tenon_bind bind);
 
   uint32_t producer_ = 0, targets_ = 1;

@@ -3,17 +3,27 @@
 #include "tenon/ops/structural.h"
 
 namespace tenon {
-namespace {
+bool BatchReader::is_entry(const Op& op) const {
+  if (what_ == Of::samples) return &op == &batch_entry.op();
+  return &op == &dual_entry.op() || &op == &dual_entry_aten.op();
+}
+bool BatchReader::is_exit(const Op& op) const {
+  if (what_ == Of::samples) return &op == &batch_exit.op();
+  return &op == &dual_exit.op() || &op == &dual_exit_aten.op();
+}
+bool BatchReader::is_mark(const Op& op) const {
+  if (what_ == Of::samples) return &op == &batch_begin.op() || &op == &batch_end.op() || &op == &batch_setup.op();
+  return &op == &level_begin.op() || &op == &level_end.op() || &op == &dual_begin.op() || &op == &dual_end.op();
+}
 
 // Which vmap an entry or an exit belongs to: 1 is the outermost.
-int64_t level_of(const Node& node) {
-  size_t at = node.op == &batch_entry.op() ? 2 : 1;
+int64_t BatchReader::level_of(const Node& node) const {
+  if (what_ == Of::directions) return 0;
+  size_t at = is_entry(*node.op) ? 2 : 1;
   auto* level = at < node.args.size() ? node.args[at].get<SymInt>() : nullptr;
   require(level && level->is_int(), node.op->target, ": expected a level as argument ", at);
   return level->as_int();
 }
-
-}  // namespace
 
 bool Batch::varies(const Arg& arg) const {
   bool found = false;
@@ -45,21 +55,33 @@ GraphBody Batch::sample(const GraphBody& from, std::vector<Value>& captured) con
 }
 
 bool BatchReader::ends_before(const Node& node) const {
-  if (!reading() || batch_.exits.empty()) return false;
-  bool another = node.op == &batch_entry.op() && level_of(node) == level_of(*batch_.entries[0]);
+  if (!reading() || batch_.exits.empty() || node.op == &unwrapped_for_grad.op()) return false;
+  bool another = is_entry(*node.op) && level_of(node) == level_of(*batch_.entries[0]);
   bool uses = false;
   for_each_input(node, [&](Value v) { uses = uses || (v && left_.contains(v.id)); });
   return another || uses;
 }
 
 bool BatchReader::takes(const Node& node) {
-  if (node.op == &batch_begin.op() || node.op == &batch_end.op() || node.op == &batch_setup.op()) return true;
-  bool entry = node.op == &batch_entry.op(), exit = node.op == &batch_exit.op();
+  if (is_mark(*node.op)) return true;
+  bool entry = is_entry(*node.op), exit = is_exit(*node.op);
+  if (reading() && what_ == Of::directions && node.op == &unwrapped_for_grad.op()) {
+    exit = batch_.varies(node.args.at(0));
+    bool given = false;
+    for_each_input(node, [&](Value v) { given = given || left_.contains(v.id); });
+    if (given) {
+      batch_.passed.push_back(&node);
+      for_each_result(node, [&](Value v) { left_.insert(v.id); });
+      return true;
+    }
+  }
   if (!reading()) {
-    require(!exit, node.op->target, ": a batch ends that did not begin");
+    require(!exit, node.op->target, ": what it ends did not begin");
     if (!entry) return false;
   }
   if (entry && (!reading() || level_of(node) == level_of(*batch_.entries[0]))) {
+    if (batch_.varies(node.args.at(0)))
+      fail_unsupported(text(node.op->target, " within another one is not supported yet"));
     batch_.entries.push_back(&node);
     for_each_result(node, [&](Value v) { batch_.varying.insert(v.id); });
     return true;

@@ -1,5 +1,7 @@
 #include "tenon/passes/check_metas.h"
 
+#include <algorithm>
+
 #include "tenon/passes/attempt.h"
 #include "tenon/passes/autocast.h"
 #include "tenon/rules/symbolic_shapes.h"
@@ -42,6 +44,40 @@ class MetaChecker {
       : graph_(graph), known_(known), autocast_(autocast) {}
   // Corrects what it finds wrong instead of complaining, node by node, so that later nodes see it.
   MetaChecker(GraphBody* graph, Known& known) : graph_(*graph), corrected_(graph), known_(known), autocast_(false) {}
+
+  // Results that nobody reads alone.
+  void correct_unread() {
+    std::vector<bool> read(graph_.values.size());
+    auto mark = [&](const Arg& arg) {
+      for_each_tensor(arg, [&](const Value& v) {
+        if (v) read[v.id] = true;
+      });
+      if (auto* items = arg.get<Arg::Items>())
+        for (const Arg& item : *items)
+          for_each_tensor(item, [&](const Value& v) {
+            if (v) read[v.id] = true;
+          });
+    };
+    for (const Node& node : graph_.nodes)
+      for (const Arg& arg : node.args) mark(arg);
+    for (const Arg& output : graph_.outputs) mark(output);
+    for (const Node& node : graph_.nodes) {
+      auto unread = [&](const Arg& result) {
+        auto* v = result.get<Value>();
+        return v && *v && !read[v->id] && graph_.info(*v).type == ValueType::tensor;
+      };
+      if (node.results.size() < 2 || !has_rule(*node.op) ||
+          std::none_of(node.results.begin(), node.results.end(), unread))
+        continue;
+      CallArgs args;
+      for (const Arg& arg : node.args) args.push_back(call_arg(arg));
+      Attempt given = attempt(*node.op, args);
+      if (given.unsupported || !given.metas) continue;
+      for (size_t i = 0; i < node.results.size() && i < given.metas->values.size(); ++i)
+        if (auto* meta = given.metas->values[i].get<TensorMeta>(); meta && unread(node.results[i]))
+          correct(*node.results[i].get<Value>(), *meta);
+    }
+  }
 
   void run() {
     for (const Node& node : graph_.nodes) {
@@ -186,15 +222,19 @@ class MetaChecker {
     bool same = said.dtype == is.dtype && said.rank() == is.rank();
     for (size_t i = 0; same && i < is.rank(); ++i) same = known_.may_be_equal(said.sizes[i], is.sizes[i]);
     if (same) return std::nullopt;
-    if (!corrected_ || !is_static(is))
-      return text("its result ", quoted(graph_.info(value).name), " is described as ", said,
-                  ", but the operator gives ", is);
+    if (corrected_ && correct(value, is)) return std::nullopt;
+    return text("its result ", quoted(graph_.info(value).name), " is described as ", said, ", but the operator gives ",
+                is);
+  }
+
+  bool correct(Value value, const TensorMeta& is) {
+    if (!is_static(is)) return false;
     TensorMeta& meta = corrected_->info(value).meta;
     TensorMeta right = is;
     right.device = meta.device;
     right.requires_grad = meta.requires_grad;
     meta = std::move(right);
-    return std::nullopt;
+    return true;
   }
 
   static bool is_static(const TensorMeta& meta) {
@@ -225,6 +265,12 @@ void check_metas(const GraphBody& graph, const std::map<std::string, int64_t>& h
   for (const auto& [name, value] : hints) known.hints.set(SymInt::symbol(name), value);
   ShapesScope scope(&known.shapes);
   check(graph, known, false);
+}
+
+void correct_unread_metas(GraphBody& graph) {
+  Known known{.shapes = graph.shapes};
+  ShapesScope scope(&known.shapes);
+  MetaChecker(&graph, known).correct_unread();
 }
 
 void correct_metas(GraphBody& graph) {

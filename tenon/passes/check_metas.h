@@ -19,5 +19,8 @@ void check_metas(const GraphBody& graph, const std::map<std::string, int64_t>& h
 /// Files of PyTorch 2.8 and earlier need it: some of their descriptions are wrong (results of lstm, what was traced
 /// under autocast), and PyTorch does not look at them.
 void correct_metas(GraphBody& graph);
+/// The same for results that nobody reads, and for those alone: what PyTorch says of some that were not asked for (the
+/// inverse of unique_consecutive) is not what they are.
+void correct_unread_metas(GraphBody& graph);
 
 }  // namespace tenon

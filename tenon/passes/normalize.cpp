@@ -3,13 +3,17 @@
 #include <optional>
 #include <set>
 
+#include "tenon/autograd/forward.h"
+#include "tenon/ops/creation.h"
 #include "tenon/ops/joining.h"
+#include "tenon/ops/printing.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/splitting.h"
 #include "tenon/ops/structural.h"
 #include "tenon/ops/views.h"
 #include "tenon/passes/autocast.h"
 #include "tenon/passes/batches.h"
+#include "tenon/passes/prints.h"
 #include "tenon/passes/wrapped_calls.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/trace/trace.h"
@@ -79,10 +83,12 @@ class Normalizer {
   }
 
   void nodes(const GraphBody& from, Map& map, bool grad, bool autocast) {
-    BatchReader batches;
+    BatchReader batches(BatchReader::Of::samples), duals(BatchReader::Of::directions);
     for (const Node& node : from.nodes) {
       if (batches.ends_before(node)) mapped(batches.take(), from, map, grad, autocast);
       if (batches.takes(node)) continue;
+      if (duals.ends_before(node)) moved(duals.take(), from, map, grad, autocast);
+      if (duals.takes(node)) continue;
       switch (node.op->traits.control) {
         case Control::none:
           if (!other_region(node, from, map, grad, autocast)) break;
@@ -97,7 +103,7 @@ class Normalizer {
         case Control::scan: control(node, from, map, grad, autocast, {0}, {1, 2, 3}); continue;
       }
       bool on_sizes = node.op->kind == OpKind::symbolic || node.op->traits.measures != Measure::none;
-      bool asserts = node.op->traits.asserts && !node.op->def->host;  // others are calls with effects
+      bool asserts = node.op->traits.asserts;
       if (on_sizes || asserts) {
         if (asserts && node.op->schema.find("self") >= 0) assertion(node, from, map);
         else if (asserts && node.op->schema.find("a") >= 0) metadata(node, from);
@@ -112,6 +118,7 @@ class Normalizer {
       add_node(replay_.graph.body(), std::move(copy));
     }
     if (batches.reading()) mapped(batches.take(), from, map, grad, autocast);
+    if (duals.reading()) moved(duals.take(), from, map, grad, autocast);
   }
 
   static Sizes stacked(SymInt count, const Sizes& each) {
@@ -175,6 +182,53 @@ class Normalizer {
     }
   }
 
+  // Nodes that compute with directions, and what these become.
+  void moved(const Batch& duals, const GraphBody& from, Map& map, bool grad, bool autocast) {
+    std::vector<Value> captured;
+    GraphBody still = duals.sample(from, captured);
+    auto body = Normalizer(still).body(still, grad, autocast);
+    for (const Node& node : body->nodes)
+      if (node.op->writes())
+        fail_unsupported(
+            text("a jvp of a function that writes to a tensor is not supported yet, and it calls ", node.op->name()));
+    Graph forward = push_forward(*body, duals.entries.size());
+    auto given = [&](const Arg& arg) {
+      auto* v = arg.get<Value>();
+      require(v && *v, duals.entries[0]->op->target, ": expected a tensor, got ", to_text(from, arg));
+      return map[v->id];
+    };
+    std::vector<Value> operands;
+    for (const Node* entry : duals.entries) operands.push_back(given(entry->args.at(0)));
+    for (Value v : captured) operands.push_back(map[v.id]);
+    for (const Node* entry : duals.entries) operands.push_back(given(entry->args.at(1)));
+    expect(operands.size() == forward->inputs.size(), "a graph of directions of another number of inputs");
+    Map inside(forward->values.size());
+    for (size_t i = 0; i < operands.size(); ++i) inside[forward->inputs[i].as<Value>().id] = operands[i];
+    for (const Node& node : forward->nodes) {
+      Node copy = node;
+      for (Arg& arg : copy.args) arg = translated(arg, forward.body(), inside);
+      copy.phase = Phase::forward;
+      copy.grad_enabled = grad;
+      results(copy, forward.body(), inside);
+      add_node(replay_.graph.body(), std::move(copy));
+    }
+    Tracer tracer(replay_.graph.body());
+    DispatchScope scope(&tracer);
+    size_t next = 0, count = body->outputs.size();
+    for (const Node* exit : duals.exits) {
+      bool moves = duals.varies(exit->args.at(0));
+      Value value = moves ? inside[forward->outputs[next].as<Value>().id] : given(exit->args[0]), tangent;
+      if (moves)
+        if (auto* v = forward->outputs[count + next++].get<Value>(); v && *v) tangent = inside[v->id];
+      size_t which = 0;
+      for_each_result(*exit, [&](Value v) {
+        if (which++ == 0) map[v.id] = value;
+        else map[v.id] = tangent ? tangent : tracer.value(zeros_like(tracer.tensor(value)));
+      });
+    }
+    for (const Node* node : duals.passed) same(*node, map);
+  }
+
   // What stands for another form, or for nothing. False: it is none of these.
   bool other_region(const Node& node, const GraphBody& from, Map& map, bool grad, bool autocast) {
     const Op* op = node.op;
@@ -183,6 +237,9 @@ class Normalizer {
     else if (op == &repeat_stacked.op()) control(node, from, map, grad, autocast, {0, 1}, {2, 3});
     else if (op == &associative_scan.op()) scan_of(node, map, grad, autocast);
     else if (is_wrapped_call(*op)) unwrapped(node, from, map, grad);
+    else if (op == &promoted_dtype.op()) return true;
+    else if (op == &unwrapped_for_grad.op()) same(node, map);
+    else if (op == &printed_call.op()) trace_print(replay_.graph.body(), here(node, from, map, grad));
     else return false;
     return true;
   }
@@ -221,11 +278,21 @@ class Normalizer {
       require(known(a.condition) != false, "an assertion of the program failed: ", a.message);
   }
 
+  static void same(const Node& node, Map& map) {
+    auto* v = node.args.empty() ? nullptr : node.args[0].get<Value>();
+    require(v && *v, node.op->target, ": expected a tensor as argument 0");
+    for_each_result(node, [&](Value result) { map[result.id] = map[v->id]; });
+  }
+
+  Node here(const Node& node, const GraphBody& from, Map& map, bool grad) {
+    Node out = node;
+    for (Arg& arg : out.args) arg = translated(arg, from, map);
+    out.grad_enabled = grad && node.grad_enabled;
+    return out;
+  }
+
   void unwrapped(const Node& node, const GraphBody& from, Map& map, bool grad) {
-    Node here = node;
-    for (Arg& arg : here.args) arg = translated(arg, from, map);
-    here.grad_enabled = grad && node.grad_enabled;
-    Args made = unwrap_call(replay_.graph.body(), here);
+    Args made = unwrap_call(replay_.graph.body(), here(node, from, map, grad));
     for (size_t i = 0; i < made.size() && i < node.results.size(); ++i) {
       std::vector<Value> fresh;
       for_each_tensor(made[i], [&](const Value& v) { fresh.push_back(v); });

@@ -1,7 +1,9 @@
 #include "tenon/passes/to_torch.h"
 
 #include "tenon/ops/custom_ops.h"
+#include "tenon/ops/printing.h"
 #include "tenon/ops/structural.h"
+#include "tenon/passes/prints.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/trace/retrace.h"
 
@@ -46,6 +48,10 @@ Graph to_torch(const GraphBody& from) {
   ShapesScope shapes(&from.shapes);
   replay.inputs();
   for (const Node& node : from.nodes) {
+    if (node.op == &print_values.op()) {
+      replay.node(print_for_files(node));
+      continue;
+    }
     if (is_respelled(*node.op)) {
       retrace(node, replay, spelling.tracer, spelling);
       continue;

@@ -31,6 +31,8 @@ class Unwrapping {
     require(op != nullptr, "an operator is not supported: ", operator_name(node));
     require(op->kind != OpKind::structural, node.op->target, ": a call of ", op->target,
             " is not supported yet; the program can be shown and converted");
+    require(node.op != &effectful_call.op() || op->stays(), node.op->target, ": ", op->target,
+            " is called for its effects, but is registered as one that has none; give it TENON_OPERATOR_EFFECTS");
     op_ = op;
     size_t first = operator_position(*node.op) + (node.op == &typed_call.op() ? 2 : 1),
            named = node.origin.keywords.size();

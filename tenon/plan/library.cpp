@@ -3,6 +3,12 @@
 
 namespace tenon::plan {
 
+std::optional<ResultBlocks> result_blocks(const loop::Program& program, const loop::Step& anchor) {
+  if (auto* g = std::get_if<loop::Gemm>(&anchor)) return blocks_of(program, *g);
+  if (auto* c = std::get_if<loop::Convolution>(&anchor)) return blocks_of(program, *c);
+  return std::nullopt;
+}
+
 LibraryCalls library_calls(const loop::Program& program, const loop::Step& anchor) {
   return std::visit(
       [&](const auto& step) -> LibraryCalls {

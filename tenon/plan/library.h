@@ -1,6 +1,7 @@
 // An anchor of the executed program as calls of the kernel library (kernels/): which functions, on which buffers, with
 // which numbers. The interpreter and artifacts both execute what is written here, so both run the same code.
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,14 @@ struct LibraryCalls {
   std::vector<LibraryCall> calls;   // one after another
   std::vector<Condition> conditions;
 };
+
+/// How the last call of an anchor hands finished results to an epilogue: rows are numbered over all of its dimensions
+/// but the columns.
+struct ResultBlocks {
+  bool whole_rows = false;  // a block has all columns
+};
+/// Nothing where it takes no epilogue.
+std::optional<ResultBlocks> result_blocks(const loop::Program& program, const loop::Step& anchor);
 
 /// Sizes or dtypes that cannot belong together are an Error.
 LibraryCalls library_calls(const loop::Program& program, const loop::Step& anchor);

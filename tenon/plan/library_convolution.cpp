@@ -158,10 +158,10 @@ class ConvolutionCalls {
         points *= sym::ceil_div(size[d], taps_.phases(d));
         phases *= taps_.phases(d);
       }
-      const SymInt rows = kernels::gemm_block_rows, columns = kernels::gemm_block_columns;
-      call.extent = phases * taps_.groups * sym::ceil_div(taps_.columns, columns) * sym::ceil_div(points, rows);
+      call.extent = phases * taps_.groups * column_blocks(points, taps_.columns) *
+                    sym::ceil_div(points, kernels::gemm_block_rows);
       const SymInt terms = sym::floor_div(taps_.count() * taps_.inner, phases) + 1;
-      call.grain = sym::floor_div(1 << 19, sym::min(points, rows) * sym::min(taps_.columns, columns) * terms + 1) + 1;
+      call.grain = block_grain(points, block_columns(points, taps_.columns) * terms);
       call.scratch = SymInt(kernels::gemm_scratch * bytes(dtype_));
     }
     out_.calls.push_back(std::move(call));
@@ -172,6 +172,7 @@ class ConvolutionCalls {
   LibraryCalls weight_gradient() && {
     const loop::Epilogue& e = c_.epilogue;
     expect(!c_.packed && !e.has_bias && !e.has_residual && !e.relu, "the gradient of weights has no epilogue");
+    if (weight_gradient_method(checks_.program(), c_) == loop::ConvMethod::winograd) return winograd_weight_gradient();
     const Operand &from = c_.transposed ? c_.y : c_.x, &y = c_.transposed ? c_.x : c_.y;
     const Sizes size = places(y);
     const SymInt batch = y.sizes[0];
@@ -212,6 +213,34 @@ class ConvolutionCalls {
   }
 
  private:
+  LibraryCalls winograd_weight_gradient() {
+    const SymInt inner = c_.w.sizes[1], columns = c_.w.sizes[0];
+    const int64_t each_inner = inner.as_int(), each_columns = columns.as_int();
+    const LibraryArg sums = temporary(SymInt(kernels::winograd_positions) * inner * columns);
+    auto two = [](const Sizes& three) { return Sizes{three[1], three[2]}; };
+    Words<kernels::WinogradWeightParams> words;
+    words.add(c_.y.sizes[0], inner, columns, two(places(c_.y)), two(places(c_.x)), two(taps_.padding));
+    words.add(c_.x.offset, c_.x.strides[0], two(place_strides(c_.x)));
+    words.add(c_.y.offset, c_.y.strides[0], two(place_strides(c_.y)));
+    words.add(c_.w.offset, c_.w.strides[0], c_.w.strides[1], two(place_strides(c_.w)));
+    LibraryCall add;
+    add.function = text("convolution_winograd_weight", suffix_);
+    add.args = {read(c_.x), read(c_.y), sums};
+    add.args[2].written = true;
+    add.params = std::move(words).take();
+    add.extent = SymInt(kernels::winograd_weight_blocks(each_inner, each_columns));
+    add.scratch = SymInt(kernels::winograd_weight_scratch(each_inner, each_columns) * bytes(dtype_));
+    LibraryCall finish;
+    finish.function = text("convolution_winograd_weight_finish", suffix_);
+    finish.args = {sums, written(c_.w)};
+    finish.params = add.params;
+    finish.extent = SymInt(each_inner / panel * (each_columns / panel));
+    finish.grain = grain_of(panel * panel * 25);
+    out_.calls.push_back(std::move(add));
+    out_.calls.push_back(std::move(finish));
+    return std::move(out_);
+  }
+
   void check() {
     const SymInt groups = c_.groups;
     checks_.holds(sym::gt(groups, 0), text("a convolution needs at least one group, got ", groups));
@@ -300,6 +329,13 @@ class ConvolutionCalls {
 LibraryCalls calls_of(const loop::Program& program, const loop::Convolution& c) {
   ConvolutionCalls calls(program, c);
   return c.part == ConvPart::weight_gradient ? std::move(calls).weight_gradient() : std::move(calls).sum();
+}
+
+std::optional<ResultBlocks> blocks_of(const loop::Program& program, const loop::Convolution& c) {
+  if (c.part != ConvPart::forward || c.transposed || method_of(program, c) != loop::ConvMethod::direct)
+    return std::nullopt;
+  const SymInt channels = c.y.sizes[1], points = c.y.sizes[0] * product(places(c.y));
+  return ResultBlocks{is_depthwise(c) || (is_one(c.groups) && has_whole_rows(points, channels))};
 }
 
 LibraryCalls convolution_pack(const loop::Program& program, const loop::Pack& p) {

@@ -46,7 +46,8 @@ LibraryCall pack_call(const Checks& checks, const Operand& from, DType to_dtype,
   words.add(batch, k, n, from.offset, from.strides, SymInt(0), panels * k * SymInt(kernels::gemm_panel));
   call.params = std::move(words).take();
   call.extent = batch * panels;
-  call.grain = sym::floor_div(1 << 13, k * SymInt(kernels::gemm_panel) + 1) + 1;
+  call.grain =
+      sym::max(sym::floor_div(1 << 13, k * SymInt(kernels::gemm_panel) + 1) + 1, kernels::gemm_panels_together);
   return call;
 }
 
@@ -97,13 +98,17 @@ LibraryCalls calls_of(const loop::Program& program, const loop::Gemm& given) {
   words.add(g.a.offset, g.a.strides, right_offset, right_strides, g.out.offset, g.out.strides);
   words.add_epilogue(g.epilogue, 3);
   call.params = std::move(words).take();
-  const SymInt rows = kernels::gemm_block_rows, columns = kernels::gemm_block_columns;
-  call.extent = batch * sym::ceil_div(m, rows) * sym::ceil_div(n, columns);
-  call.grain = sym::floor_div(1 << 19, sym::min(m, rows) * sym::min(n, columns) * k + 1) + 1;
+  call.extent = batch * sym::ceil_div(m, kernels::gemm_block_rows) * column_blocks(m, n);
+  call.grain = block_grain(m, block_columns(m, n) * k);
   call.scratch = SymInt((packed ? kernels::gemm_scratch : kernels::gemm_unpacked_scratch) *
                         static_cast<int64_t>(item_size(dtype)));
   out.calls.push_back(std::move(call));
   return out;
+}
+
+std::optional<ResultBlocks> blocks_of(const loop::Program&, const loop::Gemm& g) {
+  if (better_transposed(g)) return std::nullopt;
+  return ResultBlocks{has_whole_rows(g.out.sizes[1], g.out.sizes[2])};
 }
 
 LibraryCalls calls_of(const loop::Program& program, const loop::Pack& p) {

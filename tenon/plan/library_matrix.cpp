@@ -30,4 +30,25 @@ SymInt MatrixChecks::epilogue(const loop::Epilogue& e, SymInt channels, const lo
   return flags;
 }
 
+SymInt block_columns(SymInt rows, SymInt columns) {
+  if (rows.is_int() && columns.is_int()) return kernels::gemm_columns(rows.as_int(), columns.as_int());
+  return sym::min(columns, kernels::gemm_few_columns);
+}
+
+SymInt column_blocks(SymInt rows, SymInt columns) {
+  if (rows.is_int() && columns.is_int()) return sym::ceil_div(columns, block_columns(rows, columns));
+  return sym::ceil_div(columns, kernels::gemm_block_columns) * SymInt(2);
+}
+
+bool has_whole_rows(SymInt rows, SymInt columns) {
+  if (!columns.is_int()) return false;
+  const int64_t n = columns.as_int();
+  return rows.is_int() ? n <= kernels::gemm_columns(rows.as_int(), n) : n <= 4 * kernels::gemm_panel;
+}
+
+SymInt block_grain(SymInt rows, SymInt work) {
+  const SymInt costs = sym::max(sym::min(rows, kernels::gemm_block_rows), 16);
+  return sym::floor_div(1 << 19, costs * work + 1) + 1;
+}
+
 }  // namespace tenon::plan

@@ -43,6 +43,16 @@ class MatrixChecks : public Checks {
   SymInt epilogue(const loop::Epilogue& e, SymInt channels, const loop::Operand& result, std::vector<LibraryArg>& args);
 };
 
+/// Columns of a block of a result with so many rows and columns; where only the run tells these, the least it may be.
+SymInt block_columns(SymInt rows, SymInt columns);
+/// How many blocks of columns there are; at most, where only the run tells.
+SymInt column_blocks(SymInt rows, SymInt columns);
+/// A block has all columns.
+bool has_whole_rows(SymInt rows, SymInt columns);
+/// Blocks that make a chunk worth a thread, of so many rows and `work` products for each. Up to 16 rows cost the same:
+/// what is waited for is the right side.
+SymInt block_grain(SymInt rows, SymInt work);
+
 LibraryCalls convolution_pack(const loop::Program& program, const loop::Pack& pack);
 
 }  // namespace tenon::plan

@@ -7,6 +7,8 @@ namespace tenon::plan {
 
 LibraryCalls calls_of(const loop::Program& program, const loop::Gemm& anchor);
 LibraryCalls calls_of(const loop::Program& program, const loop::Convolution& anchor);
+std::optional<ResultBlocks> blocks_of(const loop::Program& program, const loop::Gemm& anchor);
+std::optional<ResultBlocks> blocks_of(const loop::Program& program, const loop::Convolution& anchor);
 LibraryCalls calls_of(const loop::Program& program, const loop::Pack& anchor);
 LibraryCalls calls_of(const loop::Program& program, const loop::Attention& anchor);
 LibraryCalls calls_of(const loop::Program& program, const loop::AttentionGradient& anchor);
@@ -24,6 +26,7 @@ class Checks {
   void same(const loop::Operand& operand, const Sizes& sizes, std::string_view what);
   /// Its elements are of this dtype and lie within its buffer, whatever a program made of it.
   void operand(const loop::Operand& operand, DType dtype, std::string_view what);
+  const loop::Program& program() const { return program_; }
   const loop::Buffer& buffer(const loop::Operand& operand) const { return program_.buffers[operand.buffer]; }
   DType dtype(const loop::Operand& operand) const { return program_.buffers[operand.buffer].dtype; }
   /// "_f32", "_f64", "_i64": how names of the library's functions end for operands of this dtype.

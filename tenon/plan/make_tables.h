@@ -19,6 +19,8 @@ struct TablesOptions {
   /// For interpreted.h: every generated kernel is the function `interpret`, and its own address the first parameter.
   bool interpreted = false;
   bool described = false;  // steps in words, too
+  /// By input: state that can be written, and starts as zeros or is handed in; it is not stored. Empty: none.
+  std::vector<bool> not_stored = {};
 };
 
 /// Where the contents of one of the program's buffers (state, derived) lie in the weights.

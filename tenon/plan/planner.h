@@ -83,7 +83,8 @@ class Planner {
     const loop::Step* step = nullptr;  // of one step that is neither
     std::optional<compile::StageKernel> stage;
     SymInt points = 0;
-    std::optional<LibraryCalls> anchor;
+    std::optional<LibraryCalls> anchor;                                   // with a stage: its epilogue
+    loop::BufferId result = loop::no_buffer, in_place = loop::no_buffer;  // the anchor's result lies in this one
     std::string origin, calls;
   };
   Made make(const Unit& unit, const std::vector<loop::Step>& steps, const std::vector<uint32_t>& nodes);
@@ -92,9 +93,18 @@ class Planner {
   static std::string name_of(const std::vector<const Made*>& batch);
   void conditions(Id body, SymInt holds, std::string_view message);
   static SymInt points_of(const loop::Stage& stage);
-  void generated(Id body, const std::vector<const Made*>& batch);
-  void describe(std::string_view function, const std::vector<BufferId>& buffers, const std::vector<bool>& writes,
-                const std::string& origin);
+  /// What a step calls, on what, and how much of it.
+  struct Touched {
+    std::string function;
+    std::vector<std::pair<BufferId, bool>> buffers;  // written?
+    SymInt bytes = 0;
+    void add(BufferId b, bool written, SymInt size) {
+      buffers.emplace_back(b, written);
+      bytes = bytes + size;
+    }
+  };
+  package::KernelSpec generated(Id body, const std::vector<const Made*>& batch, Touched& touched);
+  void describe(const Touched& touched, const std::string& origin);
   static bool is_written(const compile::Kernel& kernel, size_t number);
   SymInt bytes_of(BufferId b) const;
   compile::Kernel* kept(const compile::Kernel& kernel);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "tenon/base/error.h"
+#include "tenon/optimize/anchors.h"
 #include "tenon/plan/host.h"
 #include "tenon/plan/planner.h"
 #include "tenon/tensor/dtype.h"
@@ -51,6 +52,17 @@ void Planner::make(Made& out, const Unit& unit, const std::vector<loop::Step>& s
     }
     for (size_t s : unit.steps) out.points = out.points + points_of(std::get<loop::Stage>(steps[s]));
     out.calls = kept(out.stage->kernel)->name;
+  } else if (unit.epilogue) {
+    out.anchor = library_calls(program_, *out.step);
+    out.stage = compile::make_kernel(program_, *unit.epilogue);
+    for (const LibraryCall& call : out.anchor->calls) out.calls += call.function + " ";
+    out.calls += kept(out.stage->kernel)->name;
+    const BufferId result = optimize::anchor_of(*out.step)->out->buffer;
+    if (std::find(unit.locals.begin(), unit.locals.end(), result) != unit.locals.end() &&
+        unit.epilogue->in_place != no_buffer) {
+      out.result = result;
+      out.in_place = unit.epilogue->in_place;
+    }
   } else if (!is(static_cast<std::variant<loop::Call, loop::Bind, loop::Check, loop::Control>*>(nullptr))) {
     out.anchor = library_calls(program_, *out.step);
     for (const LibraryCall& call : out.anchor->calls) out.calls += call.function + " ";
@@ -59,8 +71,13 @@ void Planner::make(Made& out, const Unit& unit, const std::vector<loop::Step>& s
 
 void Planner::execute(const std::vector<const Made*>& batch) {
   const Made& first = *batch[0];
-  if (first.stage) return generated(body_, batch);
   if (first.anchor) return anchors(body_, batch);
+  if (first.stage) {
+    Touched touched;
+    package::KernelSpec spec = generated(body_, batch, touched);
+    describe(touched, name_of(batch));
+    return t().kernel(body_, spec, {.name = name_of(batch), .bytes = expr(touched.bytes)});
+  }
   if (auto* call = std::get_if<loop::Call>(first.step)) host(body_, *call, first.origin);
   else if (auto* bind = std::get_if<loop::Bind>(first.step)) this->bind(body_, *bind);
   else if (auto* check = std::get_if<loop::Check>(first.step)) this->check(body_, *check);
@@ -84,11 +101,8 @@ SymInt Planner::points_of(const loop::Stage& stage) {
   return points;
 }
 
-void Planner::generated(Id body, const std::vector<const Made*>& batch) {
+package::KernelSpec Planner::generated(Id body, const std::vector<const Made*>& batch, Touched& touched) {
   package::KernelSpec spec;
-  SymInt traffic = 0;
-  std::vector<BufferId> buffers;
-  std::vector<bool> writes;
   const compile::Kernel* kernel = kept(batch[0]->stage->kernel);
   for (const Made* m : batch) {
     const compile::StageKernel& made = *m->stage;
@@ -98,7 +112,7 @@ void Planner::generated(Id body, const std::vector<const Made*>& batch) {
     for (size_t k = 0; k < made.buffers.size(); ++k) {
       bool written = is_written(made.kernel, k);
       instance.args.push_back(written ? package::written(buffer(made.buffers[k])) : buffer(made.buffers[k]));
-      writes.push_back(written);
+      touched.add(made.buffers[k], written, bytes_of(made.buffers[k]));
     }
     for (const loop::Param& p : made.params) instance.params.push_back(symbols_.param(p));
     instance.extent = expr(made.extent);
@@ -106,22 +120,19 @@ void Planner::generated(Id body, const std::vector<const Made*>& batch) {
     SymInt grain = made.serial ? sym::max(made.extent, 1) : sym::max(sym::floor_div(points_per_chunk, each), 1);
     instance.grain = expr(grain);
     spec.instances.push_back(std::move(instance));
-    for (BufferId b : made.buffers) traffic = traffic + bytes_of(b);
-    buffers.insert(buffers.end(), made.buffers.begin(), made.buffers.end());
   }
   spec.function = t().function(options_.interpreted ? interpret_function : kernel->name);
   if (uint64_t bytes = kernel->scratch_bytes()) spec.scratch = Expr(static_cast<int64_t>(bytes));
-  describe(kernel->name, buffers, writes, name_of(batch));
-  t().kernel(body, spec, {.name = name_of(batch), .bytes = expr(traffic)});
+  touched.function += touched.function.empty() ? kernel->name : " and " + kernel->name;
+  return spec;
 }
 
-void Planner::describe(std::string_view function, const std::vector<BufferId>& buffers, const std::vector<bool>& writes,
-                       const std::string& origin) {
+void Planner::describe(const Touched& touched, const std::string& origin) {
   if (!options_.described) return;
   std::vector<std::string> read, written;
-  for (size_t i = 0; i < buffers.size(); ++i)
-    (writes[i] ? written : read).push_back(buffers[i] == no_buffer ? "a temporary" : program_.buffers[buffers[i]].name);
-  out_.steps.push_back(text(join(written, ", "), " = ", function, "(", join(read, ", "), ")  # ", origin));
+  for (const auto& [b, is_written] : touched.buffers)
+    (is_written ? written : read).push_back(b == no_buffer ? "a temporary" : program_.buffers[b].name);
+  out_.steps.push_back(text(join(written, ", "), " = ", touched.function, "(", join(read, ", "), ")  # ", origin));
 }
 
 bool Planner::is_written(const compile::Kernel& kernel, size_t number) {
@@ -156,24 +167,22 @@ void Planner::anchors(Id body, const std::vector<const Made*>& batch) {
       spec.first = spec.last = now_;
       temporaries.back().push_back(t().arena(spec, segment()));
     }
+    if (m->in_place != no_buffer && !depends_on_data(program_.buffers[m->in_place]))
+      ids_[m->result] = buffer(m->in_place);
   }
   const size_t calls = batch[0]->anchor->calls.size();
   for (size_t k = 0; k < calls; ++k) {
     package::KernelSpec spec;
-    SymInt traffic = 0;
+    Touched touched;
     std::optional<SymInt> work;
     SymInt scratch = 0;
-    std::vector<BufferId> buffers;
-    std::vector<bool> writes;
     for (size_t i = 0; i < batch.size(); ++i) {
       const LibraryCall& call = batch[i]->anchor->calls[k];
       package::Instance instance;
       for (const LibraryArg& arg : call.args) {
         Id id = arg.buffer == no_buffer ? temporaries[i].at(arg.temporary) : buffer(arg.buffer);
         instance.args.push_back(arg.written ? package::written(id) : id);
-        if (arg.buffer != no_buffer) traffic = traffic + bytes_of(arg.buffer);
-        buffers.push_back(arg.buffer);
-        writes.push_back(arg.written);
+        touched.add(arg.buffer, arg.written, arg.buffer == no_buffer ? SymInt(0) : bytes_of(arg.buffer));
       }
       for (const loop::Param& p : call.params) instance.params.push_back(symbols_.param(p));
       instance.extent = expr(call.extent);
@@ -183,13 +192,17 @@ void Planner::anchors(Id body, const std::vector<const Made*>& batch) {
       // The last of the calls does the arithmetic; those before it lay out what it reads.
       if (auto own = flops(*batch[i]->step); own && k + 1 == calls) work = work ? *work + *own : *own;
     }
-    const std::string& function = batch[0]->anchor->calls[k].function;
-    spec.function = library(function);
+    touched.function = batch[0]->anchor->calls[k].function;
+    spec.function = library(touched.function);
     if (scratch != SymInt(0)) spec.scratch = expr(scratch);
-    describe(function, buffers, writes, name_of(batch));
-    t().kernel(
-        body, spec,
-        {.name = name_of(batch), .flops = work ? std::optional(expr(*work)) : std::nullopt, .bytes = expr(traffic)});
+    std::optional<package::KernelSpec> epilogue;
+    if (batch[0]->stage && k + 1 == calls) epilogue = generated(body, batch, touched);
+    describe(touched, name_of(batch));
+    const package::StepNote note{.name = text(name_of(batch), ": ", touched.function),
+                                 .flops = work ? std::optional(expr(*work)) : std::nullopt,
+                                 .bytes = expr(touched.bytes)};
+    if (epilogue) t().fused(body, spec, *epilogue, note);
+    else t().kernel(body, spec, note);
   }
 }
 
@@ -218,13 +231,12 @@ void Planner::host(Id body, const loop::Call& call, const std::string& origin) {
     if (b) traffic = traffic + bytes_of(b.id);
   }
   for (loop::BufferRef b : made.results) spec.results.push_back(buffer(b.id));
-  std::vector<BufferId> all;
+  Touched touched;
+  touched.function = made.function;
   for (loop::BufferRef b : made.inputs)
-    if (b) all.push_back(b.id);
-  std::vector<bool> writes(all.size(), false);
-  for (loop::BufferRef b : made.results) all.push_back(b.id);
-  writes.resize(all.size(), true);
-  describe(made.function, all, writes, origin);
+    if (b) touched.add(b.id, false, 0);
+  for (loop::BufferRef b : made.results) touched.add(b.id, true, 0);
+  describe(touched, origin);
   for (const loop::Param& p : made.params) spec.params.push_back(symbols_.param(p));
   spec.errors = std::move(made.errors);
   if (made.extent) {

@@ -334,11 +334,12 @@ Id Planner::add_state(size_t input) {
   const loop::Input& in = program_.inputs[input];
   package::BufferSpec s = spec(program_.buffers[in.buffer]);
   s.name = in.name;
-  s.weights = place_weights(in.buffer);
+  const bool changes = options_.updatable || in.written;
+  if (!changes || options_.not_stored.empty() || !options_.not_stored[input]) s.weights = place_weights(in.buffer);
   tenon_state_kind kind = !m || std::holds_alternative<input::Parameter>(*m) ? TENON_STATE_PARAMETER
                           : std::holds_alternative<input::Buffer>(*m)        ? TENON_STATE_BUFFER
                                                                              : TENON_STATE_CONSTANT;
-  if (options_.updatable || in.written) return t().state(s, kind);
+  if (changes) return t().state(s, kind);
   t().frozen_state(in.name, kind);
   return t().constant(s);
 }

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <set>
 
-#include "tenon/compile/make_kernel.h"
+#include "tenon/optimize/anchors.h"
 #include "tenon/optimize/rewrite.h"
+#include "tenon/plan/library.h"
 
 namespace tenon::plan {
 namespace {
@@ -105,7 +106,10 @@ class Units {
     Unit unit;
     unit.steps = {first};
     unit.origin = first;
-    if (!stage(first)) return unit;
+    if (!stage(first)) {
+      add_epilogue(unit);
+      return unit;
+    }
     Uses own = uses_[first], passed;
     bool fails = fails_[first];
     for (size_t j = first + 1; j < steps_.size() && j <= first + look_ahead; ++j) {
@@ -123,6 +127,32 @@ class Units {
       } else passed.add(u);
     }
     return unit;
+  }
+
+  /// The first stage behind an anchor that can work on blocks of its results. It is moved up to the anchor.
+  void add_epilogue(Unit& unit) {
+    const size_t first = unit.steps[0];
+    auto anchor = optimize::anchor_of(steps_[first]);
+    if (!anchor || anchor->adds_to_result) return;
+    auto blocks = result_blocks(program_, steps_[first]);
+    if (!blocks) return;
+    const BufferId result = root(anchor->out->buffer);
+    Uses passed;
+    for (size_t j = first + 1; j < steps_.size() && j <= first + look_ahead; ++j) {
+      if (taken_[j]) continue;
+      const Uses& u = uses_[j];
+      if (!may_be_passed(j) || u.writes.contains(result)) return;
+      bool moves = !meet(u.reads, passed.writes) && !meet(u.writes, passed.writes) && !meet(u.writes, passed.reads);
+      bool apart = !meet(u.writes, uses_[first].reads) && !meet(u.writes, u.reads);
+      if (stage(j) && u.reads.contains(result) && moves && apart && !fails_[j] && !updates(j))
+        if (auto block = compile::block_stage(program_, *stage(j), *anchor->out, anchor->channel)) {
+          block->whole_rows = blocks->whole_rows;
+          unit.epilogue = std::move(block);
+          unit.steps.push_back(j);
+          return;
+        }
+      passed.add(u);
+    }
   }
 
   bool joins(Unit& unit, const Uses& own, size_t j) {

@@ -5,16 +5,19 @@
 #include <string>
 #include <vector>
 
+#include "tenon/compile/make_kernel.h"
 #include "tenon/loop/program.h"
 
 namespace tenon::plan {
 
-/// Steps of one list that are executed at once, in this order. Several are stages that compile::RowStages can hold.
+/// Steps of one list that are executed at once, in this order. Several are stages that compile::RowStages can hold, or
+/// an anchor and a stage that is its epilogue.
 struct Unit {
   std::vector<size_t> steps;
   size_t origin = 0;  // the step that it is named after: the one that may fail, if any
   size_t rows = 0;
-  std::vector<loop::BufferId> locals;
+  std::optional<compile::BlockStage> epilogue;
+  std::vector<loop::BufferId> locals;      // memory of the session that only these steps use
   std::set<loop::BufferId> reads, writes;  // roots
   bool fails = false, updates = false;     // it may fail; it writes inputs or state
   bool may_be_passed = true;               // units behind it may be executed before it

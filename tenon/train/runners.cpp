@@ -67,10 +67,9 @@ struct Runners::Program {
   std::shared_ptr<const artifact::CompiledProgram> code;
   std::unique_ptr<artifact::CompiledState> state;
   std::unique_ptr<artifact::CompiledSession> fast;
-  std::vector<std::string> entries;  // of its state
-  std::vector<std::string> shared;   // those that some program writes
-  bool filled = false;               // it has had all entries of the state once
-  uint64_t version = 0;              // of what it has
+  std::vector<std::string> shared;  // entries in memory of their own that some program writes
+  bool apart = false;               // it leaves the state as it is: what it writes is in memory of its own
+  uint64_t version = 0;             // of what it has; 0: of nothing
 };
 
 Runners::Runners(std::vector<std::shared_ptr<const Executable>> programs, std::unique_ptr<State> state,
@@ -103,6 +102,7 @@ void Runners::compile(const RunnersOptions& options) {
   artifact::CompileOptions how;
   how.targets = {*target};
   how.updatable = true;
+  how.store_state = false;
   try {
     for (auto& p : programs_)
       p->code = artifact::CompiledProgram::open(artifact::compile_program(*p->executable, *state_, how),
@@ -111,20 +111,33 @@ void Runners::compile(const RunnersOptions& options) {
     reason_ = e.what();
     return;
   }
-  for (auto& p : programs_) {
-    p->state = std::make_unique<artifact::CompiledState>(p->code, state_->seed());
-    p->fast = std::make_unique<artifact::CompiledSession>(p->code);
-    p->entries = p->state->names();
-    for (const std::string& name : p->entries)
-      if (std::binary_search(written_.begin(), written_.end(), name)) p->shared.push_back(name);
-  }
+  for (const std::string& name : written_) state_->own(name);
+  for (auto& p : programs_) p->fast = std::make_unique<artifact::CompiledSession>(p->code);
   compiled_ = true;
 }
 
-void Runners::fill(Program& p) {
-  if (p.filled && p.version == version_) return;
+// A compiled state lies in the tensors of the state itself wherever both have them in the same order.
+void Runners::make_state(Program& p, bool apart) {
+  std::vector<std::pair<std::string, Tensor>> lent;
+  auto is_written = [&](const std::string& name) {
+    return std::find(p.writes.begin(), p.writes.end(), name) != p.writes.end();
+  };
+  for (const loop::Input& input : p.executable->program.inputs)
+    if (const Tensor* t = state_->find(input.name); t && !(apart && is_written(input.name)))
+      lent.emplace_back(input.name, *t);
+  p.state = std::make_unique<artifact::CompiledState>(p.code, state_->seed(), lent);
+  p.apart = apart;
+  p.version = 0;
+  p.shared.clear();
+  for (const std::string& name : p.state->names())
+    if (!p.state->is_lent(name) && std::binary_search(written_.begin(), written_.end(), name)) p.shared.push_back(name);
+}
+
+void Runners::fill(Program& p, bool apart) {
+  if (p.state && p.version == version_) return;
   bring_back();
-  for (const std::string& name : p.filled ? p.shared : p.entries)
+  if (!p.state || p.apart != apart) make_state(p, apart);
+  for (const std::string& name : p.shared)
     if (const Tensor* t = state_->find(name)) p.state->set(name, *t);
   if (p.draws) {
     Tensor random = Tensor::empty(DType::i64, {2});
@@ -132,13 +145,15 @@ void Runners::fill(Program& p) {
     random.mutable_data<int64_t>()[1] = state_->draws();
     p.state->set(random_entry, random);
   }
-  p.filled = true;
+  p.state->changed();
   p.version = version_;
 }
 
 void Runners::bring_back() {
   if (!latest_) return;
-  for (const std::string& name : latest_->writes) state_->set(name, latest_->state->get(name));
+  for (const std::string& name : latest_->writes)
+    if (!latest_->state->is_lent(name)) state_->set(name, latest_->state->get(name));
+  state_->changed();
   if (latest_->draws) {
     Tensor random = latest_->state->get(random_entry);
     state_->set_random(static_cast<uint64_t>(random.data<int64_t>()[0]), random.data<int64_t>()[1]);
@@ -153,11 +168,11 @@ RunResult Runners::run(size_t program, const std::vector<CallArg>& inputs, bool 
     std::unique_ptr<State> own = apart && touches ? state_->copy() : nullptr;
     return p.session->run(own ? *own : *state_, inputs);
   }
-  fill(p);
+  fill(p, apart && touches);
   if (touches) {
     // A run that fails leaves its state as it was: all writes come behind all checks.
     RunResult result = p.fast->run(*p.state, inputs, {.hand_out_updates = false});
-    if (apart) p.filled = false;
+    if (apart) p.version = 0;
     else p.version = ++version_, latest_ = &p;
     return result;
   }
@@ -173,7 +188,9 @@ void Runners::replace_state(std::unique_ptr<State> state) {
   state_ = std::move(state);
   latest_ = nullptr;
   ++version_;
-  for (auto& p : programs_) p->filled = false;
+  if (!compiled_) return;
+  for (const std::string& name : written_) state_->own(name);
+  for (auto& p : programs_) p->state.reset();
 }
 
 }  // namespace tenon::train

@@ -20,9 +20,9 @@ struct RunnersOptions {
   int threads = 0;      // of compiled programs; 0: all of the machine's
 };
 
-/// Runs several executables over one state, one at a time. Interpreted, they run in the state itself; compiled, each
-/// has a state of its own, which is brought up to date when another program has written. Which of both it is makes no
-/// other difference than rounding.
+/// Runs several executables over one state, one at a time. Interpreted, they run in the state itself; compiled, in
+/// its tensors too, but for those that a program has in another order, of which it keeps a copy. Which of both it is
+/// makes no other difference than rounding.
 class Runners {
  public:
   Runners(std::vector<std::shared_ptr<const Executable>> programs, std::unique_ptr<State> state,
@@ -41,7 +41,8 @@ class Runners {
  private:
   struct Program;
   void compile(const RunnersOptions& options);
-  void fill(Program& program);
+  void make_state(Program& program, bool apart);
+  void fill(Program& program, bool apart);
   void bring_back();
 
   std::vector<std::unique_ptr<Program>> programs_;

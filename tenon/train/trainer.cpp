@@ -68,7 +68,8 @@ Trainer::Trainer(const ExportedProgram& program, const std::string& data, const 
                       .accumulate = options_.accumulate,
                       .frozen = options_.frozen,
                       .groups = options_.groups,
-                      .precision = precision_named(options_.precision)};
+                      .precision = precision_named(options_.precision),
+                      .memory_budget = options_.memory_budget};
   int64_t per_epoch = (batches_ + options_.accumulate - 1) / std::max<int64_t>(options_.accumulate, 1);
   if (!options_.schedule.empty())
     how.schedule =

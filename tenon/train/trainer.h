@@ -19,7 +19,8 @@ struct TrainerOptions {
   int64_t batch = 0;  // 0: what the program was exported for, or 64 where it takes any
   int64_t accumulate = 1;
   double clip_norm = 0, clip_value = 0;
-  std::string precision = "full";  // or bf16: what the products of training are computed in
+  std::optional<double> memory_budget;  // of the backward; none: everything is kept
+  std::string precision = "full";       // or bf16: what the products of training are computed in
   std::vector<std::string> frozen;
   std::vector<ParameterGroup> groups;
   uint64_t seed = 0;   // of the order of samples and of random operators

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "tenon/aot/rematerialize.h"
 #include "tenon/autograd/reverse.h"
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/clamp.h"
@@ -14,6 +15,7 @@
 #include "tenon/ops/linalg_norms.h"
 #include "tenon/ops/structural.h"
 #include "tenon/ops/views.h"
+#include "tenon/passes/decompose.h"
 #include "tenon/pipeline.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/trace/trace.h"
@@ -260,6 +262,10 @@ class Maker {
     (this->*rest)();
     tracer_ = nullptr;
     current_.graph = remove_dead_code(std::move(current_.graph));
+    // Decomposed first: what a norm is made of is cheap to compute again, the norm is not.
+    if (options_.memory_budget)
+      current_.graph = rematerialize(decompose(current_.graph.body()).body(), current_.convention,
+                                     {.memory_budget = *options_.memory_budget});
     verify(current_.graph.body());
     return std::move(current_);
   }

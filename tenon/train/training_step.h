@@ -25,6 +25,7 @@ struct TrainingOptions {
   std::vector<ParameterGroup> groups;  // the first that matches counts
   bool master_weights = true;          // half precision parameters are kept in float32 too, and trained there
   Precision precision = Precision::full;
+  std::optional<double> memory_budget;  // of the backward, from 0 to 1: see rematerialize; none: everything is kept
 };
 
 /// Something that training keeps beside the program's own state.

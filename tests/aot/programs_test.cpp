@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 
+#include "tenon/aot/rematerialize.h"
 #include "tenon/interp/eager.h"
 #include "tenon/interp/run_graph.h"
 #include "tenon/passes/grad_regions.h"
@@ -165,6 +166,31 @@ TEST_P(Programs, PartitionEqualsJoint) {
     while (next < expected.gradients.size() && expected.gradients[next].first != public_name(of)) ++next;
     ASSERT_LT(next, expected.gradients.size());
     expect_equal(*gradients[i].get<Tensor>(), expected.gradients[next].second, 1e-6, public_name(of));
+  }
+}
+
+// A backward that computes again what it does not keep gives the same bits, random draws included, and can be cut off.
+TEST_P(Programs, WhatIsComputedAgainHasTheSameBits) {
+  if (has_no_gradient(GetParam())) return;
+  ExportedProgram program = open_program(GetParam());
+  JointProgram joint = make_joint(functionalize(program), 0, parse_wrt("all"));
+  ExportedProgram written = differentiate(program, 0, parse_wrt("all"));
+  std::vector<CallArg> given = written.samples()->leaves, inputs;
+  for (const InputMeaning& m : joint.convention.inputs) {
+    if (is_state(m)) inputs.emplace_back(program.find_state(public_name(m))->tensor);
+    else if (auto* u = std::get_if<input::User>(&m)) inputs.push_back(given[u->leaf]);
+    else if (std::holds_alternative<input::Tangent>(m)) inputs.push_back(given.back());
+    else inputs.emplace_back(integers({2}, {7, 3}));
+  }
+  std::vector<CallArg> expected = interp::run_graph(joint.graph.body(), inputs);
+  for (double budget : {1.0, 0.4, 0.0}) {
+    JointProgram again = rematerialize(joint, {.memory_budget = budget});
+    std::vector<CallArg> results = interp::run_graph(again.graph.body(), inputs);
+    ASSERT_EQ(results.size(), expected.size());
+    for (size_t i = 0; i < results.size(); ++i)
+      if (auto* t = expected[i].get<Tensor>(); t && *t)
+        expect_equal(*results[i].get<Tensor>(), *t, 0, text("budget ", budget, ", output ", i));
+    EXPECT_NO_THROW(split(again)) << budget;
   }
 }
 

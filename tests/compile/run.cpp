@@ -24,7 +24,7 @@ int call(KernelFunction function, const Kernel& kernel, const std::vector<Span>&
   auto address = reinterpret_cast<uintptr_t>(scratch.data());
   std::vector<void*> pointers;
   for (const Span& s : buffers) pointers.push_back(s.data);
-  tenon_args args{pointers.data(), params.data(), scratch.data() + (64 - address % 64) % 64};
+  tenon_args args{pointers.data(), params.data(), scratch.data() + (64 - address % 64) % 64, nullptr};
   return function(&args, lo, hi);
 }
 

@@ -97,6 +97,25 @@ TEST(Writes, ToMemoryThatBuffersShareAreRefused) {
   EXPECT_NE(said.find("share memory, and the program writes to it"), std::string::npos) << said;
 }
 
+std::string writing_windows(int64_t size, int64_t step) {
+  return text("%x: f32[6] = input()\n%y: f32[6] = aten::clone(%x)\n%w: f32[", (6 - size) / step + 1, ", ", size, "][",
+              step, ", 1] = aten::unfold(%y, 0, ", size, ", ", step, ")\n%z: f32[", (6 - size) / step + 1, ", ", size,
+              "] = aten::fill_.Scalar(%w, 2)\nreturn %y\n");
+}
+
+TEST(Writes, ThroughWindowsThatOverlapOrLeaveSomethingOutAreRefused) {
+  for (auto [size, step] : {std::pair(3, 1), std::pair(1, 2), std::pair(4, 4)}) {
+    const std::string program = writing_windows(size, step);
+    EXPECT_NE(refusal([&] {
+                run_decompositions(program_of(program));
+              }).find(text("a write through windows of ", size, " elements, ", step, " apart, of a dimension of 6")),
+              std::string::npos)
+        << size << " " << step;
+  }
+  EXPECT_EQ(
+      calls(run_decompositions(program_of(writing_windows(3, 3)), {.to = Dialect::aten}), "aten::unfold_backward"), 1u);
+}
+
 TEST(ControlFlow, InputsOfBranchesHaveTheNamesOfTheirOperands) {
   ExportedProgram from = load_exported(text(TENON_TEST_DATA, "/pt2/torch-2.15/n_condition_that_holds.pt2"), registry());
   ExportedProgram made = run_decompositions(from);

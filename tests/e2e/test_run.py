@@ -6,7 +6,7 @@ import zipfile
 
 import numpy
 
-from command import DIGITS, FILES, REFERENCE, CommandTest, reference
+from command import DIGITS, FILES, REFERENCE, SPECIAL, CommandTest, reference, tenon
 
 
 class Inputs(CommandTest):
@@ -162,3 +162,35 @@ class Results(CommandTest):
         scores = self.results(DIGITS / "digits_cnn_eval.pt2", "--inputs",
                               self.save("i.npz", images=images[:, None].astype(numpy.float32) / 16))["output_0"]
         self.assertGreater((scores.argmax(1) == labels).mean(), 0.9)
+
+
+class Prints(CommandTest):
+    """What a program prints is what PyTorch prints, interpreted, compiled and in a joint program, once each run."""
+
+    def setUp(self):
+        super().setUp()
+        self.file = SPECIAL / "prints.pt2"
+        self.expected = (SPECIAL / "prints.txt").read_text()
+
+    def compiled(self):
+        out = self.scratch / "prints.so"
+        self.good("compile", self.file, "-o", out)
+        return out
+
+    def test_interpreted_and_compiled(self):
+        for file in (self.file, self.compiled()):
+            printed = self.good("run", file)
+            self.assertTrue(printed.startswith(self.expected), printed)
+            self.assertEqual(printed.count("x is tensor"), 1)
+
+    def test_in_a_joint_program_and_in_other_dialects(self):
+        files = [self.scratch / name for name in ("joint.pt2", "converted.pt2", "aten.pt2", "core.pt2")]
+        self.assertEqual(tenon("grad", self.file, "-o", files[0], "--wrt", "x").returncode, 0)
+        self.good("convert", self.file, files[1])
+        self.good("convert", self.file, files[2], "--dialect", "aten")
+        self.good("convert", self.file, files[3], "--dialect", "core")
+        for file in files:
+            self.assertTrue(self.good("run", file).startswith(self.expected), file.name)
+
+    def test_a_compiled_program_names_the_function_that_prints(self):
+        self.assertIn("tenon::print", self.good("show", self.compiled()))

@@ -45,6 +45,19 @@ TEST(Special, a_custom_object_is_an_input_whose_bytes_are_carried) {
   EXPECT_SAYS(why_not(program), "'scale' is stored as a pickle of a custom class");
 }
 
+TEST(Special, a_custom_object_of_an_older_file_gets_the_form_of_newer_ones) {
+  ExportedProgram old = load_exported(special("custom_object_2_6"), test_ops());
+  ASSERT_EQ(old.opaque.size(), 1u);
+  EXPECT_EQ(old.opaque[0].name, "scale");
+  EXPECT_EQ(old.signature.inputs.at(1).kind, InputKind::custom_object);
+  std::string_view bytes(reinterpret_cast<const char*>(old.opaque[0].bytes.data()), old.opaque[0].bytes.size());
+  EXPECT_NE(bytes.find("__torch__.torch.classes.tenon_test\nScale\n"), bytes.npos);
+  ExportedProgram copy = converted(old);
+  ASSERT_EQ(copy.opaque.size(), 1u);
+  EXPECT_EQ(copy.opaque[0].file, "custom_obj_0");
+  EXPECT_SAYS(why_not(copy), "'scale' is stored as a pickle of a custom class");
+}
+
 TEST(Special, writing_a_pickle_is_said) {
   std::string said;
   save_exported(load_exported(special("custom_object"), test_ops()), scratch_path("warned.pt2"),

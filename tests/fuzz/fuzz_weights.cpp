@@ -32,7 +32,9 @@ void fuzz(FuzzBytes bytes) {
   claim(::pwrite(memory, file.data(), file.size(), 0) == static_cast<ssize_t>(file.size()));
   auto archive = serde::Archive::open(text("/proc/self/fd/", memory));
   std::vector<std::function<void()>> checks;
-  for (const NamedTensor& weight : serde::read_pickled_payloads(archive, serde::PayloadFolder::weights, checks)) {
+  std::vector<OpaquePayload> objects;
+  for (const NamedTensor& weight :
+       serde::read_pickled_payloads(archive, serde::PayloadFolder::weights, checks, objects)) {
     require_fits(weight.tensor.meta(), weight.tensor.storage()->size(), weight.name);
     contiguous_copy(weight.tensor);  // reads every element
   }

@@ -2,11 +2,13 @@
 
 complex_numbers.pt2     complex tensors
 custom_object.pt2       an object of a class in C++ (special/scale_object.cpp is built for it)
+custom_object_2_6.pt2   the same by PyTorch 2.6, which pickles it among the constants; it stays
 custom_operator.pt2     an operator that only this script has
 effect_tokens.pt2       an operator with an effect, which a token orders
 several_models.pt2      two programs, `first` and `second`, as torch.export.pt2_archive packages them
 on_cuda.pt2             a program on cuda:0; made from one exported on the CPU, because that needs no such device
 on_cuda_flat.pt2        the same in the flat format of PyTorch 2.7, made from tests/data/pt2/torch-2.7
+prints.pt2              prints numbers and tensors; prints.txt is what PyTorch printed
 autocast_2_6.pt2        k_autocast of programs_state.py, exported by PyTorch 2.6; it stays
 aotinductor.pt2         an archive that holds a compiled model and no program
 
@@ -14,6 +16,7 @@ aotinductor.pt2         an archive that holds a compiled model and no program
 """
 
 import argparse
+import contextlib
 import io
 import json
 import pathlib
@@ -107,6 +110,16 @@ class Operator(nn.Module):
         return torch.ops.tenon_test.doubled(x + 1, times=3).sum()
 
 
+class Prints(nn.Module):
+    def forward(self, x, n):
+        printed = torch._higher_order_ops.print
+        printed("x is {} and {{n}} {:>5}", x, n.item())
+        printed("{first:.3f} of {sum:.4f}, {shape}: {y!r}", first=x[0, 0], sum=x.sum(), shape=x.shape[0], y=n)
+        printed("{} {} {}", x > 0, x.double() * 1000, torch.arange(30) * 111)
+        printed("{}", torch.zeros(0, 2))
+        return x * 2
+
+
 class Placed(nn.Module):
     """Makes tensors on the device of its input, in the graph and in a constant."""
 
@@ -160,6 +173,10 @@ def make(out):
     torch.export.save(exported(Scaled(), torch.randn(3)), out / "custom_object.pt2")
     torch.export.save(exported(Operator(), torch.randn(3)), out / "custom_operator.pt2")
     torch.export.save(exported(Effect(), torch.randn(3)).run_decompositions({}), out / "effect_tokens.pt2")
+    prints = exported(Prints(), x, torch.tensor(4))
+    torch.export.save(prints, out / "prints.pt2")
+    with open(out / "prints.txt", "w") as text, contextlib.redirect_stdout(text):
+        prints.module()(x, torch.tensor(4))
     package_pt2(str(out / "several_models.pt2"), exported_programs={
         "first": exported(nn.Linear(3, 2), x), "second": exported(nn.Sequential(nn.Linear(3, 5), nn.ReLU()), x)})
     cpu = out / "cpu.pt2"
@@ -198,6 +215,10 @@ def check(folder, tenon):
         for name in ("complex_numbers.pt2", "custom_object.pt2", "custom_operator.pt2"):
             if not same(torch.export.load(folder / name), converted(name)):
                 wrong.append(name)
+        old = converted("custom_object_2_6.pt2")  # which this PyTorch does not read itself
+        (given,), _ = old.example_inputs
+        if not torch.equal(old.module()(given), given * 2.5 + old.state_dict["weight"]):
+            wrong.append("custom_object_2_6.pt2")
         tokens, copied = torch.export.load(folder / "effect_tokens.pt2"), converted("effect_tokens.pt2")
         if (str(tokens.graph_signature), tokens.graph_module.code) != (str(copied.graph_signature), copied.graph_module.code):
             wrong.append("effect_tokens.pt2")

@@ -625,3 +625,109 @@ def a_size_times_a_number():
     sizes = {0: Dim("n", max=20), 1: Dim("m", max=20)}
     return of(lambda x: torch.full((x.shape[0], x.shape[1] + 1), x.shape[0] * 1.5) + nn.functional.pad(x, (1, 0)), torch.randn(3, 4),
               dynamic_shapes=(sizes,), more=[((torch.randn(2, 6),), {})])
+
+
+@program("o")
+def printing():
+    from torch._higher_order_ops import print as printed
+
+    def forward(x, n):
+        printed("x {} of {n:.3f}, {{{}}}", x, x.sum(), n=x[0])
+        count = n.item()
+        printed("count {:>4} of {}", count, x.shape[0])
+        return x * 2
+
+    return of(forward, torch.randn(3), torch.tensor(4), dynamic_shapes=({0: Dim("n", max=9)}, None), more=[((torch.randn(5), torch.tensor(7)), {})])
+
+
+# Derivatives within a program.
+
+@program("o")
+def a_direction():
+    return of(lambda x, t: torch.func.jvp(lambda v: v.sin() * v, (x,), (t,)), torch.randn(3), torch.randn(3))
+
+
+@program("o")
+def a_direction_of_two():
+    def inner(a, b):
+        y = (a @ b).tanh()
+        return y, (y * a.sum()).mean()
+
+    def forward(a, b, s, t):
+        (y, m), (dy, dm) = torch.func.jvp(inner, (a, b), (s, t))
+        return dy.sum() + dm, y, m
+
+    return of(forward, torch.randn(2, 3), torch.randn(3, 2), torch.randn(2, 3), torch.randn(3, 2))
+
+
+@program("o")
+def a_direction_and_something_beside_it():
+    return of(lambda x, t: torch.func.jvp(lambda v: (v.exp() * v.sum(), v * 2), (x,), (t,), has_aux=True), torch.randn(3), torch.randn(3))
+
+
+# Objects of the user's own, numbers that become tensors, tensors that are resized.
+
+class Holder:
+    def __init__(self, items):
+        self.items = items
+
+
+torch.utils._pytree.register_pytree_node(
+    Holder, lambda h: (list(h.items.values()), list(h.items)), lambda values, keys: Holder(dict(zip(keys, values))),
+    serialized_type_name="tenon_test.Holder",
+    flatten_with_keys_fn=lambda h: ([(torch.utils._pytree.MappingKey(k), v) for k, v in h.items.items()], list(h.items)))
+
+
+@program("o")
+def containers_of_the_user():
+    return of(lambda h: Holder({"sum": h.items["x"] + h.items["y"]}), Holder({"x": torch.randn(2), "y": torch.randn(2)}))
+
+
+@program("o")
+def a_tensor_of_sizes():
+    return of(lambda x: torch.tensor([x.shape[0], x.shape[1]]) + x.sum().long(), torch.randn(3, 2),
+              dynamic_shapes=({0: Dim("n", max=9), 1: Dim("m", max=9)},), more=[((torch.randn(4, 5),), {})], gradient=False)
+
+
+@program("o")
+def lists_of_tensors():
+    def forward(a, b):
+        x = [a.clone(), b.clone()]
+        torch._foreach_add_(x, [b, a], alpha=2)
+        torch._foreach_mul_(x, 0.5)
+        y = torch._foreach_addcmul(x, [a, b], [b, a], [0.1, 0.2])
+        z = torch._foreach_maximum(torch._foreach_lerp(y, x, 0.3), 0.1) + torch._foreach_norm([a, b]) + torch._foreach_pow(torch._foreach_abs(y), 2)
+        return sum(v.sum() for v in z), *z
+
+    return of(forward, torch.randn(3), torch.randn(3))
+
+
+@program("o")
+def resized():
+    def forward(x, y):
+        flat = x.clone().resize_(6)
+        return flat * 2, y.clone().resize_as_(x), x.sin().resize_(2, 2)
+
+    return of(forward, torch.randn(2, 3), torch.randn(3, 2), gradient=False)
+
+
+@program("o")
+def diagonals_filled():
+    def forward(x):
+        y = x.clone()
+        y.diagonal(1).add_(10)
+        tall = x.repeat(3, 1).fill_diagonal_(2, wrap=True)
+        return y.fill_diagonal_(0), tall
+
+    return of(forward, torch.randn(3, 3))
+
+
+@program("o")
+def a_branch_on_the_truth_of_data():
+    return of(lambda x, flag: cond(flag.item(), lambda v: v + 1, lambda v: v - 1, (x,)), torch.randn(3), torch.tensor(True),
+              more=[((torch.randn(3), torch.tensor(False)), {})])
+
+
+@program("o")
+def unique_rows_that_follow_each_other():
+    return of(lambda x: torch.unique_consecutive(x, dim=0) * 2, torch.tensor([1.0, 1.0, 2.0, 1.0]), gradient=False)

@@ -78,7 +78,7 @@ struct KernelCall {
     int64_t bytes = (scratch + 63) / 64 * 64;
     Guarded<char> memory(static_cast<size_t>(bytes));
     std::memset(memory.data(), 0xa5, static_cast<size_t>(bytes));
-    tenon_args args{buffers.data(), params.data(), memory.data()};
+    tenon_args args{buffers.data(), params.data(), memory.data(), nullptr};
     int status = 0;
     for (int64_t chunk = (extent + grain - 1) / grain; chunk-- > 0;)
       status |= kernel(&args, chunk * grain, std::min(extent, (chunk + 1) * grain));

@@ -69,7 +69,7 @@ TEST(KernelImages, the_bytes_work_wherever_they_are_placed) {
     std::vector<int64_t> params =
         words(SortParams{.length = 100, .in_stride = 1, .values_stride = 1, .indices_stride = 1});
     Guarded<char> scratch(sort_scratch_fixed + 100 * sort_scratch_per_element);
-    tenon_args args{buffers, params.data(), scratch.data()};
+    tenon_args args{buffers, params.data(), scratch.data(), nullptr};
     EXPECT_EQ(kernel(&args, 0, 1), TENON_KERNEL_OK);
     for (int i = 0; i < 100; ++i) EXPECT_EQ(sorted[i], static_cast<float>(i));
     munmap(place, size);

@@ -105,7 +105,7 @@ TEST(Artifact, the_dynamic_linker_accepts_it) {
     float in[3] = {1, 2, 4}, out = 0;
     void* buffers[2] = {in, &out};
     int64_t count = 3;
-    tenon_args args{buffers, &count, nullptr};
+    tenon_args args{buffers, &count, nullptr, nullptr};
     EXPECT_EQ(merge(&args, 0, 1), 0);
     EXPECT_EQ(out, 7);
   }

@@ -110,7 +110,7 @@ const Case cases[] = {
     {"short_weights", [](Bytes& b) { section(b, TENON_SECTION_WEIGHTS).sh_size -= 64; }, "weights are truncated"},
     {"weights_cut_off", [](Bytes& b) { b.resize(b.size() - 1); }, "truncated"},
     {"other_magic", [](Bytes& b) { tables(b).magic[0] = 'x'; }, "do not begin as those of Tenon"},
-    {"next_version", [](Bytes& b) { tables(b).abi_major = 9; }, "version 9.0, this runtime"},
+    {"next_version", [](Bytes& b) { tables(b).abi_major = 9; }, "version 9.1, this runtime"},
     {"next_minor", [](Bytes& b) { tables(b).abi_minor = 77; }, "version 1.77, this runtime"},
     {"size_of_tables", [](Bytes& b) { tables(b).size -= 8; }, "tables are truncated"},
     {"table_beyond", [](Bytes& b) { tables(b).exprs.count = 1 << 30; }, "exprs lie outside"},

@@ -238,6 +238,21 @@ TEST(LibraryConvolution, EveryChannelByItself) {
   check({1, 4, 8, {6, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 4});
 }
 
+TEST(LibraryConvolution, EveryChannelByItselfInPairsOfRowsAndRowsOfSevenTaps) {
+  for (Int channels : {5, 40})
+    for (Int places : {1, 2, 5, 9})
+      for (Int taps : {3, 7})
+        for (Int padding : {Int{0}, taps / 2})
+          if (places + 2 * padding >= taps) {
+            Case c{2,      channels, channels, {places, places + 1}, {taps, taps}, {1, 1}, {padding, padding},
+                   {1, 1}, channels};
+            c.channels_last = c.bias = true;
+            c.residual = places % 2 == 1;
+            c.relu = channels == 40;
+            check(c);
+          }
+}
+
 TEST(LibraryConvolution, TransposedOnesSpreadTheirInput) {
   check({2, 5, 6, {4, 5}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 1, true, {1, 1}});
   check({1, 4, 6, {5}, {3}, {3}, {0}, {2}, 2, true});
@@ -322,6 +337,60 @@ TEST(LibraryConvolution, WinogradStaysWithinTheErrorOfDirectSums) {
     return std::sqrt(sum);
   };
   EXPECT_LT(error(loop::transformed_sizes), 3 * error(loop::packed_sizes));
+}
+
+TEST(LibraryConvolution, TheGradientOfWeightsByWinogradGivesTheSameSums) {
+  auto check_weights = [](Case c) {
+    c.channels_last = true;
+    Made<float> m(c, ConvPart::weight_gradient, [] { return 0; });
+    ASSERT_EQ(weight_gradient_method(m.buffers.program, m.step), loop::ConvMethod::winograd);
+    check_part<float>(c, ConvPart::weight_gradient);
+  };
+  for (Int padding : {0, 1, 2})
+    check_weights({3, 32, 48, padding == 1 ? List{17, 15} : List{16, 18}, {3, 3}, {1, 1}, {padding, padding}, {1, 1}});
+  check_weights({8, 208, 16, {8, 8}, {3, 3}, {1, 1}, {1, 1}, {1, 1}});  // two blocks of channels
+  check_weights({7, 16, 208, {9, 8}, {3, 3}, {1, 1}, {1, 1}, {1, 1}});
+  check_weights({10, 32, 32, {16, 16}, {3, 3}, {1, 1}, {1, 1}, {1, 1}});  // several blocks of tiles
+}
+
+// Images whose mean is not 0, as behind a relu: Winograd takes differences of large sums.
+TEST(LibraryConvolution, TheGradientOfWeightsByWinogradStaysWithinTheErrorOfPlainSums) {
+  auto error = [](bool channels_last, Int batch, List places) {
+    Case c{batch, 32, 32, places, {3, 3}, {1, 1}, {1, 1}, {1, 1}};
+    c.channels_last = channels_last;
+    kernels::Numbers numbers(12);
+    Made<float> m(c, ConvPart::weight_gradient, [&] { return numbers.unit() + 0.5; });
+    EXPECT_EQ(weight_gradient_method(m.buffers.program, m.step),
+              channels_last ? loop::ConvMethod::winograd : loop::ConvMethod::direct);
+    std::vector<double> wanted(m.buffers.values(m.out).size(), 0);
+    for_each_term(c, out_places(c), [&](const List& x, const List& w, const List& y) {
+      wanted[static_cast<size_t>(at(m.step.w, w))] +=
+          double(m.buffers.values(m.step.x)[at(m.step.x, x)]) * double(m.buffers.values(m.step.y)[at(m.step.y, y)]);
+    });
+    const std::vector<float> got = m.buffers.run({m.step}, m.out.buffer, kernels::targets().front(), 1);
+    double sum = 0, all = 0;
+    for (size_t i = 0; i < got.size(); ++i) {
+      sum += (got[i] - wanted[i]) * (got[i] - wanted[i]);
+      all += wanted[i] * wanted[i];
+    }
+    return std::sqrt(sum / all);
+  };
+  for (auto [batch, places] : {std::pair<Int, List>{8, {8, 8}}, {8, {14, 14}}, {4, {40, 40}}})
+    EXPECT_LT(error(true, batch, places), 1.5 * error(false, batch, places)) << batch << " images of " << places[0];
+}
+
+TEST(LibraryConvolution, TheGradientOfWeightsByWinogradNeedsImages) {
+  Case c{0, 64, 64, {16, 16}, {3, 3}, {1, 1}, {1, 1}, {1, 1}};
+  c.channels_last = true;
+  Made<float> m(c, ConvPart::weight_gradient, [] { return 1; });
+  for (Operand* o : {&m.step.x, &m.step.y}) o->sizes[0] = 0;
+  for (float v : m.buffers.run({m.step}, m.out.buffer, kernels::targets().front(), 1)) ASSERT_EQ(v, 0);
+}
+
+TEST(LibraryConvolution, TheGradientOfWeightsIsDirectWhereChannelsLieApart) {
+  Case c{2, 64, 64, {28, 28}, {3, 3}, {1, 1}, {1, 1}, {1, 1}};
+  Made<float> m(c, ConvPart::weight_gradient, [] { return 0; });
+  EXPECT_EQ(weight_gradient_method(m.buffers.program, m.step), loop::ConvMethod::direct);
 }
 
 TEST(LibraryConvolution, WhoeverAsksHearsTheSameMethod) {

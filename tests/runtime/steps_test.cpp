@@ -47,6 +47,12 @@ int sorted_copy(const tenon_host_call* c, int64_t, int64_t) {  // works in memor
   std::copy(work, work + in.sizes[0], static_cast<float*>(c->results[0].data));
   return 0;
 }
+int add_and_call(const tenon_args* a, int64_t lo, int64_t hi) {  // add, then the epilogue on what was written
+  add(a, lo, hi);
+  alignas(TENON_ALIGNMENT) int64_t columns[2] = {0, 1};
+  const tenon_args args{a->epilogue->buffers, a->epilogue->params, columns, nullptr};
+  return a->epilogue->kernel(&args, lo, hi);
+}
 int broken(const tenon_args*, int64_t, int64_t) { return 16; }
 int singular(const tenon_host_call*, int64_t, int64_t) { return TENON_KERNEL_ARITHMETIC; }
 
@@ -56,7 +62,8 @@ class Steps : public testing::Test {
   Tables t{"tenon tests"};
   const Id main = Tables::main;
   Id kernel_add = t.function("add"), host_sum = t.function("slow_sum"), kernel_broken = t.function("broken"),
-     host_singular = t.function("singular"), host_sorted = t.function("sorted_copy");
+     host_singular = t.function("singular"), host_sorted = t.function("sorted_copy"),
+     kernel_fused = t.function("add_and_call");
   std::vector<std::byte> bytes;
   tenon_program* program = nullptr;
   tenon_state* state = nullptr;
@@ -67,9 +74,9 @@ class Steps : public testing::Test {
   }
   std::string open() {
     bytes = t.bytes();
-    void* functions[] = {reinterpret_cast<void*>(add), reinterpret_cast<void*>(slow_sum),
-                         reinterpret_cast<void*>(broken), reinterpret_cast<void*>(singular),
-                         reinterpret_cast<void*>(sorted_copy)};
+    void* functions[] = {reinterpret_cast<void*>(add),         reinterpret_cast<void*>(slow_sum),
+                         reinterpret_cast<void*>(broken),      reinterpret_cast<void*>(singular),
+                         reinterpret_cast<void*>(sorted_copy), reinterpret_cast<void*>(add_and_call)};
     if (tn_program_open_tables(bytes.data(), bytes.size(), nullptr, functions, nullptr, &program) != TENON_OK)
       return tenon_last_error();
     EXPECT_EQ(tenon_state_create(program, &state), TENON_OK);
@@ -100,6 +107,30 @@ TEST_F(Steps, a_kernel_with_many_instances) {
   std::vector<float> in(100, 1), out(100, -1);
   ASSERT_EQ(run({rt::tensor(in.data(), {100})}, {rt::tensor(out.data(), {100})}), "");
   for (int i = 0; i < 100; ++i) EXPECT_EQ(out[i], i / 5 % 7 == 3 ? -1 : i / 5 * 100 + 1) << i;
+}
+
+TEST_F(Steps, a_kernel_calls_its_epilogue_on_its_blocks) {
+  Id x = t.input({.name = "x", .sizes = {100}}), y = t.output({.name = "y", .sizes = {100}});
+  std::vector<Instance> first, second;
+  for (int64_t i = 0; i < 4; ++i) {
+    Id from = t.view(x, {.name = "part", .sizes = {25}}, i * 100),
+       to = t.view(y, {.name = "part", .sizes = {25}}, i * 100);
+    first.push_back(adds(from, to, i * 100, 25, 3));
+    second.push_back(adds(to, to, i * 1000, 1));
+  }
+  t.fused(main, {.function = kernel_fused, .instances = first}, {.function = kernel_add, .instances = second});
+  ASSERT_EQ(open(), "");
+  std::vector<float> in(100, 1), out(100, -1);
+  for (int again = 0; again < 2; ++again) {
+    ASSERT_EQ(run({rt::tensor(in.data(), {100})}, {rt::tensor(out.data(), {100})}), "");
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(out[i], i / 25 * 1100 + 1) << i;
+  }
+}
+
+TEST_F(Steps, an_epilogue_for_other_instances_is_refused) {
+  Id x = t.input({.name = "x", .sizes = {4}}), y = t.output({.name = "y", .sizes = {4}});
+  t.fused(main, {.function = kernel_fused, .instances = {adds(x, y, 1, 4)}}, {.function = kernel_add});
+  EXPECT_NE(open().find("an epilogue for another number of instances"), std::string::npos);
 }
 
 TEST_F(Steps, a_branch_is_chosen_by_data) {

@@ -230,7 +230,8 @@ std::vector<Row> training_rows() {
         [] { make_training_step(product(), "mse", "sgd", {.schedule = "later"}); },
         [] { make_training_step(product(), "mse", "sgd", {.accumulate = 0}); },
         [] { make_training_step(product(), "mse", "sgd", {.freeze = {"*"}}); },
-        [] { make_training_step(product(), "mse", "sgd", {.precision = "f7"}); }}},
+        [] { make_training_step(product(), "mse", "sgd", {.precision = "f7"}); },
+        [] { make_training_step(product(), "mse", "sgd", {.memory_budget = 2}); }}},
       {"TrainingStep::run",
        {[] { training().run({}); },
         [] {

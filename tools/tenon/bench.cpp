@@ -1,9 +1,9 @@
 // tenon bench: how long a run takes, and where the time goes.
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <map>
 
 #include "tenon/artifact/compiled_program.h"
@@ -38,17 +38,20 @@ struct Measured {
   std::vector<double> runs_ms;
   std::vector<KernelTime> kernels;
   Roofline machine;
-  int64_t peak_bytes = 0;  // of the process, weights that were paged in included
+  int64_t peak_bytes = 0;  // on top of what the process had before, weights that were paged in included
   double at(double share) const {
     size_t i = static_cast<size_t>(share * static_cast<double>(runs_ms.size() - 1) + 0.5);
     return runs_ms[i];
   }
 };
 
-int64_t peak_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_maxrss * int64_t{1024};
+/// A line of /proc/self/status, in bytes: VmRSS is what is resident, VmHWM the most that was. (getrusage would count
+/// what the process had that started this one.)
+int64_t resident(const std::string& which) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (starts_with(line, which)) return std::strtoll(line.c_str() + which.size() + 1, nullptr, 10) * 1024;
+  return 0;
 }
 
 /// Runs until the time is over, at least five times.
@@ -92,6 +95,7 @@ void add_kernels(Measured& measured, artifact::CompiledSession& session, const s
 
 Measured measure_compiled(const BenchRequest& request) {
   Measured out;
+  const int64_t before = resident("VmRSS");
   auto begin = Clock::now();
   auto program =
       artifact::CompiledProgram::open(request.file, {.threads = request.threads, .huge_pages = request.huge_pages});
@@ -105,7 +109,7 @@ Measured measure_compiled(const BenchRequest& request) {
   out.load_ms = milliseconds(begin, Clock::now());
   for (int i = 0; i < 2; ++i) run();
   out.runs_ms = repeat(run, request.seconds);
-  out.peak_bytes = peak_bytes();
+  out.peak_bytes = resident("VmHWM") - before;
   out.machine = measure_roofline(request.threads);
   add_kernels(out, session, run);
   return out;
@@ -113,6 +117,7 @@ Measured measure_compiled(const BenchRequest& request) {
 
 Measured measure_interpreted(const BenchRequest& request) {
   Measured out;
+  const int64_t before = resident("VmRSS");
   auto begin = Clock::now();
   ExportedProgram program = open_program(request.file, request.open);
   if (request.threads > 0) interp::set_threads(request.threads);
@@ -135,7 +140,7 @@ Measured measure_interpreted(const BenchRequest& request) {
   out.load_ms = milliseconds(begin, Clock::now());
   for (int i = 0; i < 2; ++i) run();
   out.runs_ms = repeat(run, request.seconds);
-  out.peak_bytes = peak_bytes();
+  out.peak_bytes = resident("VmHWM") - before;
   return out;
 }
 

@@ -69,6 +69,15 @@ CLI::Option* add_wrt(CLI::App& verb, Wrt& wrt) {
       ->type_name("WHAT");
 }
 
+void add_memory_budget(CLI::App& verb, std::optional<double>& budget) {
+  verb.add_option_function<double>(
+          "--memory-budget", [&budget](double value) { budget = value; },
+          "From 0 to 1: how much the backward keeps of the forward. 1 computes again what costs only reading, 0 keeps "
+          "nothing but inputs; without it everything is kept")
+      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("X");
+}
+
 void add_verbose(CLI::App& verb, bool& verbose) {
   verb.add_flag("-v,--verbose", verbose, "Print the passes that were run and their times to stderr");
 }
@@ -107,6 +116,7 @@ void add_show(CLI::App& app, ShowRequest& request) {
   add_open(*verb, request.open);
   add_of(*verb, request.walk.of);
   add_wrt(*verb, request.walk.wrt);
+  add_memory_budget(*verb, request.walk.memory_budget);
   add_verbose(*verb, request.verbose);
   verb->add_flag("--json", request.json, "Print JSON");
   CLI::Option* tree = verb->add_flag(
@@ -115,7 +125,8 @@ void add_show(CLI::App& app, ShowRequest& request) {
   verb->add_flag("--verify", request.verify, "Of a compiled program: compare everything in it with its checksums");
   verb->footer(
       "Example:\n  tenon show examples/digits/digits_cnn.pt2 --after=joint --wrt=all\n\n"
-      "--of and --wrt matter to joint and partition. Operators that Tenon lacks are listed on stderr (status 1).");
+      "--of, --wrt and --memory-budget matter to joint and partition. Operators that Tenon lacks are listed on stderr "
+      "(status 1).");
 }
 
 void add_run(CLI::App& app, RunRequest& request) {
@@ -156,6 +167,7 @@ void add_grad(CLI::App& app, GradRequest& request) {
           "grad.NAME")
       ->type_name("OUTPUT");
   add_wrt(*verb, request.walk.wrt);
+  add_memory_budget(*verb, request.walk.memory_budget);
   add_verbose(*verb, request.verbose);
   verb->footer(
       "Example:\n  tenon grad examples/digits/digits_cnn.pt2 -o joint.pt2 --wrt=all\n  tenon run joint.pt2\n\n"

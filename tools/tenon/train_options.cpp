@@ -75,6 +75,11 @@ CLI::App& add_train(CLI::App& app, TrainRequest& request) {
                    "full (the default), or bf16: products in bf16, parameters and the optimizer in f32")
       ->check(CLI::IsMember({"full", "bf16"}))
       ->type_name("full|bf16");
+  verb->add_option_function<double>(
+          "--memory-budget", [&o](double value) { o.memory_budget = value; },
+          "From 0 to 1: how much the backward keeps of the forward; without it everything is kept")
+      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("X");
   verb->add_option("--accumulate", o.accumulate, "Batches to an update, whose gradients are averaged; 1 by default")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
       ->type_name("N");

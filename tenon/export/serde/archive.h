@@ -69,8 +69,10 @@ std::vector<NamedTensor> read_payloads(const std::shared_ptr<const Archive>& arc
                                        ReadContext& context, std::vector<const ZipEntry*>& unchecked,
                                        std::vector<OpaquePayload>& opaque);
 
-/// The same of a torch.save file, as PyTorch wrote up to 2.8; its checks are added to `checks`.
+/// The same of a torch.save file, as PyTorch wrote up to 2.8; its checks are added to `checks`. Custom objects in it
+/// are added to `opaque` in the form that later releases have for them.
 std::vector<NamedTensor> read_pickled_payloads(const std::shared_ptr<const Archive>& archive, PayloadFolder folder,
-                                               std::vector<std::function<void()>>& checks);
+                                               std::vector<std::function<void()>>& checks,
+                                               std::vector<OpaquePayload>& opaque);
 
 }  // namespace tenon::serde

@@ -131,8 +131,8 @@ void read_state(ExportedProgram& program, const std::shared_ptr<const Archive>& 
     return;
   }
   std::vector<std::function<void()>> checks;
-  program.state = read_pickled_payloads(archive, PayloadFolder::weights, checks);
-  program.constants = read_pickled_payloads(archive, PayloadFolder::constants, checks);
+  program.state = read_pickled_payloads(archive, PayloadFolder::weights, checks, program.opaque);
+  program.constants = read_pickled_payloads(archive, PayloadFolder::constants, checks, program.opaque);
   program.check_payloads = [checks] {
     for (const auto& check : checks) check();
   };

@@ -25,6 +25,7 @@ class SampleReader {
   }
 
   std::vector<CallArg> leaves;
+  bool opaque = false;  // there is an object of a class that only the user knows
 
  private:
   // torch.Size((2, 3)) is a tuple.
@@ -92,6 +93,8 @@ class SampleReader {
     } else if (tree.type == "torch.Size") {
       good = value.is(PickleKind::tuple);
     }
+    opaque = !good && value.is(PickleKind::object) && !starts_with(tree.type, "builtins.") &&
+             !starts_with(tree.type, "collections.") && !starts_with(tree.type, "torch.");
     value.require(good, "expected ", quoted(tree.type), " in the sample inputs as in_spec says, found ",
                   value.describe(), "; Tenon cannot read objects of user classes");
     if (value.is_call("collections", "deque") && items.size() == 0 && value.args().size() >= 1) items = value.args()[0];
@@ -145,7 +148,12 @@ std::optional<SampleInputs> read_samples(const std::shared_ptr<const Archive>& a
   archive->zip().check(*entry);
   TorchSave file(archive, name, "the sample inputs");
   SampleReader reader(file);
-  reader.walk(tree, file.root());
+  try {
+    reader.walk(tree, file.root());
+  } catch (const Error& error) {
+    if (reader.opaque) throw OpaqueSamples(error.what(), {tree, {}, archive->zip().bytes(*entry), archive});
+    throw;
+  }
   file.check()();
   return SampleInputs{tree, std::move(reader.leaves), archive->zip().bytes(*entry), archive};
 }

@@ -14,6 +14,13 @@ namespace tenon::serde {
 std::function<std::optional<SampleInputs>()> sample_reader(std::shared_ptr<const Archive> archive,
                                                            const ExportedProgram& program);
 
+/// The samples hold objects of a class of the user's, which are not understood: their bytes can be copied.
+class OpaqueSamples : public Error {
+ public:
+  OpaqueSamples(const std::string& message, SampleInputs as_stored) : Error(message), samples(std::move(as_stored)) {}
+  SampleInputs samples;  // without leaves
+};
+
 /// The fields of a dataclass, as its tree tells them; none where it is no dataclass.
 struct DataclassFields {
   std::vector<std::string> given, none;

@@ -269,6 +269,17 @@ std::string samples_of(const ExportedProgram& program, const std::function<void(
   try {
     auto samples = program.samples();
     return samples ? write_samples(*samples) : std::string();
+  } catch (const OpaqueSamples& error) {
+    std::span<const std::byte> bytes = error.samples.file;
+    if (!(error.samples.tree == program.in_tree())) {
+      if (warn) warn(text("the sample inputs are left out: ", error.what()));
+      return {};
+    }
+    if (warn)
+      warn(
+          "the sample inputs hold objects of a class of the user's and are copied as they are; PyTorch will execute "
+          "them");
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   } catch (const Error& error) {
     if (warn) warn(text("the sample inputs are left out: ", error.what()));
     return {};
