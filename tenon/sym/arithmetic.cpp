@@ -57,7 +57,8 @@ template <class Add>
 std::optional<Expr> merged(std::vector<Term> terms, Add add) {
   std::sort(terms.begin(), terms.end(),
             [](const Term& a, const Term& b) { return compare_monomials(a.monomial, b.monomial) < 0; });
-  std::vector<Expr> args;
+  std::vector<Term> kept;
+  bool cancelled = false;  // 0.5*z - 0.5*z is 0.0, as the product 0.0*z is: a number, which belongs to the others
   for (size_t i = 0; i < terms.size();) {
     Term t = terms[i++];
     for (; i < terms.size() && terms[i].monomial == t.monomial; i++) {
@@ -65,8 +66,16 @@ std::optional<Expr> merged(std::vector<Term> terms, Add add) {
       if (!both) return std::nullopt;
       t.coefficient = *both;
     }
-    if (!t.coefficient.is_exact(0)) args.push_back(join_term(t));
+    if (t.coefficient.is_exact(0)) continue;
+    if (t.coefficient.is_real() && t.coefficient.r == 0 && !(t.monomial == Expr(1))) {
+      cancelled = true;
+      t.monomial = 1;
+    }
+    kept.push_back(t);
   }
+  if (cancelled) return merged(std::move(kept), add);
+  std::vector<Expr> args;
+  for (const Term& t : kept) args.push_back(join_term(t));
   if (args.empty()) return Expr(0);
   return args.size() == 1 ? args[0] : intern(Kind::add, args);
 }

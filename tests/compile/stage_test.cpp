@@ -9,6 +9,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <unordered_set>
 
 #include "tenon/base/error.h"
 #include "tenon/base/file.h"
@@ -29,21 +30,24 @@ namespace {
 using Buffers = std::vector<std::vector<std::byte>>;  // of the program, views in the memory of their own
 
 // A function that math.h computes in its own way: last bits may differ from the C library's.
-bool has_own_function(const loop::Program& program, loop::ExprId id) {
-  const loop::ExprNode& n = program.arena[id];
-  using loop::Fn;
-  if (n.fn == Fn::pow || n.fn == Fn::atan2 || n.fn == Fn::hypot || (n.fn >= Fn::exp && n.fn <= Fn::sigmoid))
-    return true;
-  for (loop::ExprId a : n.args)
-    if (has_own_function(program, a)) return true;
-  return (n.guard != ~0u && has_own_function(program, n.guard)) ||
-         (n.otherwise != ~0u && has_own_function(program, n.otherwise));
-}
 bool has_own_function(const loop::Program& program, const loop::Stage& stage) {
-  for (const loop::Accumulator& a : stage.accumulators)
-    if (has_own_function(program, a.value)) return true;
-  for (const loop::Store& s : stage.stores)
-    if (has_own_function(program, s.value)) return true;
+  using loop::Fn;
+  std::vector<loop::ExprId> open;
+  for (const loop::Accumulator& a : stage.accumulators) open.push_back(a.value);
+  for (const loop::Store& s : stage.stores) open.push_back(s.value);
+  std::unordered_set<loop::ExprId> seen(open.begin(), open.end());
+  while (!open.empty()) {
+    const loop::ExprNode& n = program.arena[open.back()];
+    open.pop_back();
+    if (n.fn == Fn::pow || n.fn == Fn::atan2 || n.fn == Fn::hypot || (n.fn >= Fn::exp && n.fn <= Fn::sigmoid))
+      return true;
+    auto visit = [&](loop::ExprId id) {
+      if (id != ~0u && seen.insert(id).second) open.push_back(id);
+    };
+    for (loop::ExprId a : n.args) visit(a);
+    visit(n.guard);
+    visit(n.otherwise);
+  }
   return false;
 }
 

@@ -2,8 +2,8 @@
 // integers, so every order of summation gives the same number; a second run with other values compares the targets.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
-#include <functional>
 
 #include "run_library.h"
 #include "tenon/loop/method.h"
@@ -103,55 +103,65 @@ struct Made {
   }
 };
 
-/// f(index of x, of w, of y) for every product of the forward sum.
+/// An operand's strides as numbers; dims that it does not have are of size 1.
+struct Steps {
+  std::array<Int, 5> stride = {};
+  Int offset = 0;
+  explicit Steps(const Operand& o) : offset(o.offset.as_int()) {
+    for (size_t i = 0; i < o.strides.size(); ++i) stride[i] = o.strides[i].as_int();
+  }
+  Int at(Int first, Int second, const std::array<Int, 3>& places) const {
+    return offset + first * stride[0] + second * stride[1] + places[0] * stride[2] + places[1] * stride[3] +
+           places[2] * stride[4];
+  }
+};
+std::array<Int, 3> three(const List& list, Int missing) {
+  std::array<Int, 3> out = {missing, missing, missing};
+  std::copy(list.begin(), list.end(), out.begin());
+  return out;
+}
+
+/// f(place of x, of w, of y in their memory) for every product of the forward sum.
 template <class F>
-void for_each_term(const Case& c, const List& out, F&& f) {
-  const size_t rank = c.in.size();
+void for_each_term(const Case& c, const Convolution& step, F&& f) {
   const Int in_group = c.in_channels / c.groups, out_group = c.out_channels / c.groups;
-  const List& steps = c.transposed ? c.in : out;  // places that are `stride` apart
-  const List& reached = c.transposed ? out : c.in;
-  List s(rank), k(rank);
-  std::function<void(size_t)> taps, places;
+  const List out = out_places(c);
+  const auto steps = three(c.transposed ? c.in : out, 1);  // places that are `stride` apart
+  const auto reached = three(c.transposed ? out : c.in, 1);
+  const auto kernel = three(c.kernel, 1), stride = three(c.stride, 1), padding = three(c.padding, 0),
+             dilation = three(c.dilation, 1);
+  const Steps x(step.x), w(step.w), y(step.y);
+  std::array<Int, 3> s, k, r;
+  auto taps = [&](Int n, Int o, Int i) {
+    const Int g = o / out_group;
+    for (size_t e = 0; e < 3; ++e) {
+      r[e] = s[e] * stride[e] - padding[e] + k[e] * dilation[e];
+      if (r[e] < 0 || r[e] >= reached[e]) return;
+    }
+    f(x.at(n, g * in_group + i, c.transposed ? s : r),
+      c.transposed ? w.at(g * in_group + i, o % out_group, k) : w.at(o, i, k), y.at(n, o, c.transposed ? r : s));
+  };
   for (Int n = 0; n < c.batch; ++n)
     for (Int o = 0; o < c.out_channels; ++o)
-      for (Int i = 0; i < in_group; ++i) {
-        const Int g = o / out_group;
-        taps = [&](size_t d) {
-          if (d < rank) {
-            for (k[d] = 0; k[d] < c.kernel[d]; ++k[d]) taps(d + 1);
-            return;
-          }
-          List r(rank);
-          for (size_t e = 0; e < rank; ++e) {
-            r[e] = s[e] * c.stride[e] - c.padding[e] + k[e] * c.dilation[e];
-            if (r[e] < 0 || r[e] >= reached[e]) return;
-          }
-          List x = {n, g * in_group + i}, y = {n, o};
-          List w = c.transposed ? List{g * in_group + i, o % out_group} : List{o, i};
-          x.insert(x.end(), c.transposed ? s.begin() : r.begin(), c.transposed ? s.end() : r.end());
-          y.insert(y.end(), c.transposed ? r.begin() : s.begin(), c.transposed ? r.end() : s.end());
-          w.insert(w.end(), k.begin(), k.end());
-          f(x, w, y);
-        };
-        places = [&](size_t d) {
-          if (d == rank) return taps(0);
-          for (s[d] = 0; s[d] < steps[d]; ++s[d]) places(d + 1);
-        };
-        places(0);
-      }
+      for (Int i = 0; i < in_group; ++i)
+        for (s[0] = 0; s[0] < steps[0]; ++s[0])
+          for (s[1] = 0; s[1] < steps[1]; ++s[1])
+            for (s[2] = 0; s[2] < steps[2]; ++s[2])
+              for (k[0] = 0; k[0] < kernel[0]; ++k[0])
+                for (k[1] = 0; k[1] < kernel[1]; ++k[1])
+                  for (k[2] = 0; k[2] < kernel[2]; ++k[2]) taps(n, o, i);
 }
 
 template <class T>
 std::vector<T> expected(const Made<T>& m, const Case& c) {
   const Convolution& s = m.step;
   std::vector<T> out(m.buffers.values(m.out).size(), 0);
-  for_each_term(c, out_places(c), [&](const List& x, const List& w, const List& y) {
-    const T xv = m.buffers.values(s.x)[at(s.x, x)], wv = m.buffers.values(s.w)[at(s.w, w)],
-            yv = m.buffers.values(s.y)[at(s.y, y)];
+  const auto &xs = m.buffers.values(s.x), &ws = m.buffers.values(s.w), &ys = m.buffers.values(s.y);
+  for_each_term(c, s, [&](Int x, Int w, Int y) {
     switch (s.part) {
-      case ConvPart::forward: out[at(s.y, y)] += xv * wv; break;
-      case ConvPart::input_gradient: out[at(s.x, x)] += yv * wv; break;
-      case ConvPart::weight_gradient: out[at(s.w, w)] += xv * yv; break;
+      case ConvPart::forward: out[y] += xs[x] * ws[w]; break;
+      case ConvPart::input_gradient: out[x] += ys[y] * ws[w]; break;
+      case ConvPart::weight_gradient: out[w] += xs[x] * ys[y]; break;
     }
   });
   if (s.part == ConvPart::weight_gradient) return out;
@@ -323,10 +333,8 @@ TEST(LibraryConvolution, WinogradStaysWithinTheErrorOfDirectSums) {
   kernels::Numbers numbers(11);
   Made<float> m(c, ConvPart::forward, [&] { return numbers.unit(); });
   std::vector<double> wanted(m.buffers.values(m.out).size(), 0);
-  for_each_term(c, out_places(c), [&](const List& x, const List& w, const List& y) {
-    wanted[static_cast<size_t>(at(m.step.y, y))] +=
-        double(m.buffers.values(m.step.x)[at(m.step.x, x)]) * double(m.buffers.values(m.step.w)[at(m.step.w, w)]);
-  });
+  const auto &xs = m.buffers.values(m.step.x), &ws = m.buffers.values(m.step.w);
+  for_each_term(c, m.step, [&](Int x, Int w, Int y) { wanted[y] += double(xs[x]) * double(ws[w]); });
   auto error = [&](auto sizes_of) {
     loop::Pack pack = loop::pack_of(m.step, 0);
     pack.to = m.buffers.add(sizes_of(pack), [] { return 0; }).buffer;
@@ -363,10 +371,8 @@ TEST(LibraryConvolution, TheGradientOfWeightsByWinogradStaysWithinTheErrorOfPlai
     EXPECT_EQ(weight_gradient_method(m.buffers.program, m.step),
               channels_last ? loop::ConvMethod::winograd : loop::ConvMethod::direct);
     std::vector<double> wanted(m.buffers.values(m.out).size(), 0);
-    for_each_term(c, out_places(c), [&](const List& x, const List& w, const List& y) {
-      wanted[static_cast<size_t>(at(m.step.w, w))] +=
-          double(m.buffers.values(m.step.x)[at(m.step.x, x)]) * double(m.buffers.values(m.step.y)[at(m.step.y, y)]);
-    });
+    const auto &xs = m.buffers.values(m.step.x), &ys = m.buffers.values(m.step.y);
+    for_each_term(c, m.step, [&](Int x, Int w, Int y) { wanted[w] += double(xs[x]) * double(ys[y]); });
     const std::vector<float> got = m.buffers.run({m.step}, m.out.buffer, kernels::targets().front(), 1);
     double sum = 0, all = 0;
     for (size_t i = 0; i < got.size(); ++i) {

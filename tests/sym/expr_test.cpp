@@ -61,6 +61,13 @@ TEST(Expr, EqualExpressionsAreOneWordHoweverTheyWereMade) {
   EXPECT_FALSE(Expr::symbol("s0") == s0);  // another symbol: other traits
 }
 
+TEST(Expr, ARealTermThatCancelsIsTheNumberZeroAmongTheOthers) {
+  Expr half = Expr::real(0.5);
+  EXPECT_EQ(half * s0 - half * s0, Expr::real(0));
+  EXPECT_EQ(half * s0 - half * s0, Expr::real(0) * s0);
+  EXPECT_EQ(s1 + half * s0 - half * s0 + 3, s1 + Expr::real(3));
+}
+
 TEST(Expr, OrderDependsOnNamesOnly) {
   Expr b = Expr::symbol("order_b"), a = Expr::symbol("order_a");  // made in the other order
   EXPECT_EQ(to_infix(b + a * 2 + 1), "2*order_a + order_b + 1");
