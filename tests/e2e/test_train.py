@@ -103,6 +103,7 @@ class Data(TrainTest):
         command = self.train("--save-every", "0.000001s", data=large)
         process = subprocess.Popen([TENON, *map(str, command)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (1 << 28, 1 << 28)))
+        self.addCleanup(process.kill)
         deadline = time.monotonic() + 100
         while process.poll() is None and not self.state.exists() and time.monotonic() < deadline:
             time.sleep(0.01)

@@ -6,6 +6,7 @@ messages.txt anew; read the difference before you keep it.
 """
 
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -81,6 +82,7 @@ def main():
     parser.add_argument("--only", nargs="*", default=[], help="only files whose name contains one of these")
     parser.add_argument("--print", action="store_true", help="print every message")
     parser.add_argument("--update", action="store_true", help="write messages.txt anew")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--totals", help="a file to append \"passed failed\" to")
     options = parser.parse_args()
     passed = failed = 0
@@ -88,24 +90,34 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         subprocess.run([sys.executable, HERE / "make_bad_files.py", folder], check=True, stdout=subprocess.DEVNULL)
-        out = folder / "out.pt2"
+        cases = []
         for name, entry in json.loads((folder / "index.json").read_text()).items():
             if options.only and not any(word in name for word in options.only):
                 continue
             bad = entry["verdict"] == "bad"
-            for verb in VERBS[entry["verb"]] if bad else ("show", "convert"):
-                result = measured([options.tenon, *map(str, arguments(verb, folder / name, out))])
-                found = list(mistakes(*result, 1 if bad else 0))
+            cases += [(name, entry["mistake"], bad, verb) for verb in (VERBS[entry["verb"]] if bad else ("show", "convert"))]
+
+        def check(number, name, bad, verb):
+            out = folder / f"{number}.out.pt2"
+            result = measured([options.tenon, *map(str, arguments(verb, folder / name, out))])
+            found = list(mistakes(*result, 1 if bad else 0))
+            message = result[1].strip().replace(str(folder / name), "FILE").replace(str(out), "OUT")
+            if bad and not options.update and message != wanted.get((name, verb)):
+                found.append(f"expected: {wanted.get((name, verb))}")
+            if out.exists():
+                out.unlink()
                 if bad:
-                    message = said[name, verb] = result[1].strip().replace(str(folder / name), "FILE").replace(str(out), "OUT")
-                    if not options.update and message != wanted.get((name, verb)):
-                        found.append(f"expected: {wanted.get((name, verb))}")
-                if out.exists():
-                    out.unlink()
-                    if bad:
-                        found.append("left an output file")
+                    found.append("left an output file")
+            return message, found
+
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+            answers = [pool.submit(check, i, name, bad, verb) for i, (name, _, bad, verb) in enumerate(cases)]
+            for (name, mistake, bad, verb), answer in zip(cases, answers):
+                message, found = answer.result()
+                if bad:
+                    said[name, verb] = message
                 if options.print or found:
-                    print(f"{verb} {name} ({entry['mistake']}): {'; '.join(found) or 'ok'}\n    {result[1].strip()[:500]}", flush=True)
+                    print(f"{verb} {name} ({mistake}): {'; '.join(found) or 'ok'}\n    {message[:500]}", flush=True)
                 passed, failed = passed + (not found), failed + bool(found)
     if options.update:
         write_messages({**wanted, **said} if options.only else said)

@@ -1,14 +1,17 @@
 // The sweep over the registry: every operator of which PyTorch's calls are recorded, asked what checks.h asks.
 //   test_sweep [--op NAME]... [--fifth] [--list] [--all] [--quiet] [--recorded|--perturbed]
+// Like any test program it takes a share of the operators where GTEST_TOTAL_SHARDS and GTEST_SHARD_INDEX say so.
 // A name is a whole operator (aten::add.Tensor) or a part of one (add). --all prints every failure, not the first of
 // each sort. --fifth takes a fixed fifth of the operators, chosen by their names. Recorded calls are made first, then
 // wrong ones (perturb.h); --recorded and --perturbed make one sort only.
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -27,6 +30,7 @@ struct Options {
   std::vector<std::string> ops;
   bool list = false, all = false, quiet = false, fifth = false;
   bool recorded = true, perturbed = true;  // which calls are made
+  uint32_t shares = 1, share = 0;
 };
 
 // What is being run, for the message of a crash.
@@ -137,11 +141,11 @@ class Sweep {
     if (!without_gradient_.empty()) print_names("  without a gradient, which PyTorch has", without_gradient_);
     if (!without_schema_.empty()) print_names("  without a recorded schema", without_schema_);
   }
-  /// Rows of the table of deviations that excuse nothing.
-  std::vector<std::string> stale() const {
+  /// Rows of the table of deviations of these operators that excuse nothing.
+  std::vector<std::string> stale(const std::set<std::string>& names) const {
     std::vector<std::string> out;
     for (const Deviation& d : all_deviations())
-      if (!deviating_.count(&d) &&
+      if (names.count(d.op) && !deviating_.count(&d) &&
           std::string_view(d.check) != "perturbed")  // those are seen in processes of their own
         out.push_back(text(d.op, " ", d.check, " ", d.call, " ", d.message));
     return out;
@@ -183,14 +187,11 @@ class Sweep {
 };
 
 // By the name alone, so that an operator stays in or out whatever else is added.
-bool in_fifth(const std::string& name) {
+bool wanted(const Options& options, const std::string& name) {
   uint32_t hash = 2166136261u;
   for (unsigned char c : name) hash = (hash ^ c) * 16777619u;
-  return (hash >> 8) % 5 == 0;
-}
-
-bool wanted(const Options& options, const std::string& name) {
-  if (options.fifth && !in_fifth(name)) return false;
+  if (options.fifth && (hash >> 8) % 5 != 0) return false;
+  if ((hash >> 16) % options.shares != options.share) return false;
   if (options.ops.empty()) return true;
   for (const std::string& part : options.ops)
     if (part.find("::") != std::string::npos ? name == part : name.find(part) != std::string::npos) return true;
@@ -206,11 +207,10 @@ Counts run_recorded(const Options& options, const Library& library, const std::s
   for (const std::string& name : names) sweep.op(*registry().find(name));
   sweep.totals();
   Counts counts{sweep.passed(), sweep.failed()};
-  if (options.ops.empty() && !options.fifth)
-    for (const std::string& row : sweep.stale()) {
-      std::printf("a deviation that no call shows any more: %s\n", row.c_str());
-      ++counts.failed;
-    }
+  for (const std::string& row : sweep.stale(names)) {
+    std::printf("a deviation that no call shows any more: %s\n", row.c_str());
+    ++counts.failed;
+  }
   return counts;
 }
 
@@ -299,6 +299,8 @@ int main(int argc, char** argv) {
       return 2;
     }
   }
+  const char *shares = std::getenv("GTEST_TOTAL_SHARDS"), *share = std::getenv("GTEST_SHARD_INDEX");
+  if (shares && share) options.shares = std::max(1, std::atoi(shares)), options.share = std::atoi(share);
   try {
     return tenon::sweep::run(options);
   } catch (const std::exception& e) {
