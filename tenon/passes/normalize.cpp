@@ -54,6 +54,14 @@ class Normalizer {
             join(std::vector<std::string>(names.begin(), names.end()), ", "));
   }
 
+  // A tensor without a value in the new graph is one of a batch, or with a direction.
+  static Value in_new_graph(Value v, const ValueInfo& info, const Map& map) {
+    if (info.type == ValueType::tensor && !map[v.id])
+      fail("the tensor ", quoted(info.name),
+           " is one of a batch, or with a direction, and used where that has not ended");
+    return map[v.id];
+  }
+
   // An argument in terms of the new graph: numbers that the graph computes become expressions.
   Arg translated(const Arg& arg, const GraphBody& from, const Map& map) {
     if (auto* v = arg.get<Value>()) {
@@ -61,7 +69,7 @@ class Normalizer {
       const ValueInfo& info = from.values[v->id];
       if (info.type == ValueType::integer || info.type == ValueType::floating || info.type == ValueType::boolean)
         return info.expr;
-      return map[v->id];
+      return in_new_graph(*v, info, map);
     }
     if (auto* mapping = arg.get<Arg::Mapping>()) {
       Arg::Mapping out{mapping->keys, {}};
@@ -80,7 +88,7 @@ class Normalizer {
       for (const Arg& item : out) sizes.push_back(*item.get<SymInt>());
       return sizes;
     }
-    return map_tensors<Value>(arg, [&](const Value& v) { return v ? map[v.id] : v; });
+    return map_tensors<Value>(arg, [&](const Value& v) { return v ? in_new_graph(v, from.info(v), map) : v; });
   }
 
   void nodes(const GraphBody& from, Map& map, bool grad, bool autocast) {
