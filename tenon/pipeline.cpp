@@ -267,6 +267,7 @@ std::shared_ptr<const Executable> Executables::for_inputs(const std::vector<Call
 
 Compilable prepare_to_compile(Walk& walk) {
   const ExportedProgram& program = walk.program();
+  require_runnable(program);
   Compilable out;
   try {
     if (auto samples = program.samples ? program.samples() : std::nullopt) out.samples = std::move(samples->leaves);

@@ -159,6 +159,7 @@ class ProgramVerifier {
         for (SymInt s : *list) {
           if (s.is(sym::Kind::real) || s.is(sym::Kind::rational) || s.is_boolean_typed())
             fail("the value ", quoted(info.name), " has the size or stride ", s, ", which is not an integer");
+          if (!s.is_integer_typed()) check_integers(s, info.name);
           check_symbols(s, info.name);
         }
       check_symbols(info.meta.offset, info.name);
@@ -197,6 +198,14 @@ class ProgramVerifier {
     for (const Node& node : graph.nodes)
       for (const Arg& arg : node.args)
         if (auto* subgraph = arg.get<Subgraph>()) collect_named(*subgraph->body);
+  }
+
+  // s0*s1/2 may be an integer; what holds a symbol that may be none is not one.
+  static void check_integers(SymInt size, std::string_view value) {
+    for (SymInt symbol : sym::symbols_of(size))
+      if (!symbol.traits().integer)
+        fail("the value ", quoted(value), " has the size or stride ", size, ", and its symbol ", quoted(symbol.name()),
+             " is not said to be an integer");
   }
 
   void check_symbols(SymInt expr, std::string_view value) {

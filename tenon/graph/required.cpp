@@ -24,6 +24,18 @@ bool may_be_absent(const Type& type) {
   unreachable();
 }
 
+// int, where SymInt would take an expression: rules ask for its number.
+bool takes_constants(const Type& type) { return type.kind == TypeKind::integer && type.text.starts_with("int"); }
+
+std::optional<SymInt> expression_in(const CallArg& arg) {
+  auto only_a_run_tells = [](SymInt s) { return !s.is_int() && !s.is(sym::Kind::boolean); };
+  if (auto* number = arg.get<SymInt>(); number && only_a_run_tells(*number)) return *number;
+  if (auto* list = arg.get<Sizes>())
+    for (SymInt s : *list)
+      if (only_a_run_tells(s)) return s;
+  return std::nullopt;
+}
+
 }  // namespace
 
 void require_given(const Op& op, std::span<const CallArg> args) {
@@ -38,6 +50,10 @@ void require_given(const Op& op, std::span<const CallArg> args) {
     if (!good) [[unlikely]]
       fail(op.name(), ": argument ", slots[i].name, ": expected ", type.text, ", got ",
            args[i].is<std::vector<Tensor>>() ? "a list with None in it" : "None");
+    if (!takes_constants(type)) continue;
+    if (std::optional<SymInt> e = expression_in(args[i])) [[unlikely]]
+      fail(op.name(), ": argument ", slots[i].name, ": expected ", type.text,
+           " that is known before the program runs, got ", *e);
   }
 }
 

@@ -42,11 +42,16 @@ GraphBody Batch::sample(const GraphBody& from, std::vector<Value>& captured) con
   for (const Node* entry : entries) for_each_result(*entry, [&](Value v) { out.inputs.emplace_back(v); });
   std::unordered_set<ValueId> seen;
   for (const Node* node : nodes) {
-    for_each_input(*node, [&](Value v) {
-      if (!v || varying.contains(v.id) || from.info(v).type != ValueType::tensor || !seen.insert(v.id).second) return;
-      captured.push_back(v);
-      out.inputs.emplace_back(v);
-    });
+    auto capture = [&](auto& self, const Arg& arg) -> void {
+      for_each_tensor(arg, [&](const Value& v) {
+        if (!v || varying.contains(v.id) || from.info(v).type != ValueType::tensor || !seen.insert(v.id).second) return;
+        captured.push_back(v);
+        out.inputs.emplace_back(v);
+      });
+      if (auto* items = arg.get<Arg::Items>())
+        for (const Arg& item : *items) self(self, item);
+    };
+    for (const Arg& arg : node->args) capture(capture, arg);
     out.nodes.push_back(*node);
   }
   for (const Node* exit : exits)
@@ -65,6 +70,9 @@ bool BatchReader::ends_before(const Node& node) const {
 bool BatchReader::takes(const Node& node) {
   if (is_mark(*node.op)) return true;
   bool entry = is_entry(*node.op), exit = is_exit(*node.op);
+  if (entry || exit || node.op == &unwrapped_for_grad.op())
+    require(node.args.size() == node.op->schema.args.size(), node.op->target, ": expected ",
+            node.op->schema.args.size(), " arguments, got ", node.args.size());
   if (reading() && what_ == Of::directions && node.op == &unwrapped_for_grad.op()) {
     exit = batch_.varies(node.args.at(0));
     bool given = false;

@@ -14,6 +14,7 @@
 #include "tenon/passes/autocast.h"
 #include "tenon/passes/batches.h"
 #include "tenon/passes/prints.h"
+#include "tenon/passes/stands_for.h"
 #include "tenon/passes/wrapped_calls.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/trace/trace.h"
@@ -53,6 +54,14 @@ class Normalizer {
             join(std::vector<std::string>(names.begin(), names.end()), ", "));
   }
 
+  // A tensor without a value in the new graph is one of a batch, or with a direction.
+  static Value in_new_graph(Value v, const ValueInfo& info, const Map& map) {
+    if (info.type == ValueType::tensor && !map[v.id])
+      fail("the tensor ", quoted(info.name),
+           " is one of a batch, or with a direction, and used where that has not ended");
+    return map[v.id];
+  }
+
   // An argument in terms of the new graph: numbers that the graph computes become expressions.
   Arg translated(const Arg& arg, const GraphBody& from, const Map& map) {
     if (auto* v = arg.get<Value>()) {
@@ -60,7 +69,7 @@ class Normalizer {
       const ValueInfo& info = from.values[v->id];
       if (info.type == ValueType::integer || info.type == ValueType::floating || info.type == ValueType::boolean)
         return info.expr;
-      return map[v->id];
+      return in_new_graph(*v, info, map);
     }
     if (auto* mapping = arg.get<Arg::Mapping>()) {
       Arg::Mapping out{mapping->keys, {}};
@@ -79,7 +88,7 @@ class Normalizer {
       for (const Arg& item : out) sizes.push_back(*item.get<SymInt>());
       return sizes;
     }
-    return map_tensors<Value>(arg, [&](const Value& v) { return v ? map[v.id] : v; });
+    return map_tensors<Value>(arg, [&](const Value& v) { return v ? in_new_graph(v, from.info(v), map) : v; });
   }
 
   void nodes(const GraphBody& from, Map& map, bool grad, bool autocast) {
@@ -121,6 +130,27 @@ class Normalizer {
     if (duals.reading()) moved(duals.take(), from, map, grad, autocast);
   }
 
+  // A value of the new graph in place of one that is no longer computed.
+  void stand_for(const Node& node, const GraphBody& from, Map& map, Value said, Value made) {
+    require(static_cast<bool>(made), node.op->target, ": its result ", quoted(from.info(said).name),
+            " is described as ", from.info(said).type == ValueType::tensor ? "a tensor" : "a number",
+            ", but it is None");
+    require_stands_for(node, "its result", from.info(said), replay_.graph->info(made));
+    map[said.id] = made;
+  }
+  static Value only_result(const Node& node) {
+    const Value* v = node.results.size() == 1 ? node.results[0].get<Value>() : nullptr;
+    require(v && *v, node.op->target, ": expected one tensor as its result");
+    return *v;
+  }
+  // The tensor that a node is given, in terms of the graph being read.
+  static Value tensor_given(const Node& node, size_t at, const GraphBody& from) {
+    const Value* v = at < node.args.size() ? node.args[at].get<Value>() : nullptr;
+    require(v && *v && from.info(*v).type == ValueType::tensor, node.op->target, ": expected a tensor as argument ", at,
+            ", got ", at < node.args.size() ? to_text(from, node.args[at]) : "none");
+    return *v;
+  }
+
   static Sizes stacked(SymInt count, const Sizes& each) {
     Sizes out = {count};
     for (SymInt size : each) out.push_back(size);
@@ -145,15 +175,13 @@ class Normalizer {
       require(e != nullptr, "a batch: expected a number, got ", to_text(from, arg));
       return *e;
     };
-    auto tensor = [&](const Arg& arg) {
-      auto* v = arg.get<Value>();
-      require(v && *v, "a batch: expected a tensor, got ", to_text(from, arg));
-      return tracer.tensor(map[v->id]);
-    };
     std::vector<Tensor> rows, with;
     for (const Node* entry : batch.entries) {
       SymInt dim = number(entry->args.at(1));
-      Tensor x = tensor(entry->args.at(0));
+      Value batch_given = tensor_given(*entry, 0, from);
+      Value one = only_result(*entry);
+      require_stands_for(*entry, "its result", from.info(one), sample_of(*entry, from.info(batch_given), dim));
+      Tensor x = tracer.tensor(map[batch_given.id]);
       rows.push_back(dim == SymInt(0) ? x : Tensor(movedim(x, Sizes{dim}, Sizes{0})));
     }
     for (Value v : captured) with.push_back(tracer.tensor(map[v.id]));
@@ -174,16 +202,25 @@ class Normalizer {
       if (batch.varies(exit->args.at(0))) {
         all = made[next++].as<Tensor>();
       } else {  // the same for every sample
-        Tensor each = tensor(exit->args[0]);
+        Tensor each = tracer.tensor(map[tensor_given(*exit, 0, from).id]);
         all = expand(unsqueeze(each, 0), stacked(count, each.sizes()));
       }
       if (dim != SymInt(0)) all = movedim(all, Sizes{0}, Sizes{dim});
-      for_each_result(*exit, [&](Value v) { map[v.id] = tracer.value(all); });
+      for_each_result(*exit, [&](Value v) { stand_for(*exit, from, map, v, tracer.value(all)); });
     }
   }
 
   // Nodes that compute with directions, and what these become.
   void moved(const Batch& duals, const GraphBody& from, Map& map, bool grad, bool autocast) {
+    for (const Node* entry : duals.entries)
+      for (size_t i : {size_t{0}, size_t{1}})
+        require_stands_for(*entry, i == 0 ? "the tensor of" : "the direction of", from.info(only_result(*entry)),
+                           from.info(tensor_given(*entry, i, from)));
+    for (const Node* exit : duals.exits) {
+      tensor_given(*exit, 0, from);
+      for (const Arg& result : exit->results)
+        require(result.is<Value>(), exit->op->target, ": expected tensors as its results");
+    }
     std::vector<Value> captured;
     GraphBody still = duals.sample(from, captured);
     auto body = Normalizer(still).body(still, grad, autocast);
@@ -192,15 +229,11 @@ class Normalizer {
         fail_unsupported(
             text("a jvp of a function that writes to a tensor is not supported yet, and it calls ", node.op->name()));
     Graph forward = push_forward(*body, duals.entries.size());
-    auto given = [&](const Arg& arg) {
-      auto* v = arg.get<Value>();
-      require(v && *v, duals.entries[0]->op->target, ": expected a tensor, got ", to_text(from, arg));
-      return map[v->id];
-    };
+    auto given = [&](const Node* node, size_t at) { return map[tensor_given(*node, at, from).id]; };
     std::vector<Value> operands;
-    for (const Node* entry : duals.entries) operands.push_back(given(entry->args.at(0)));
+    for (const Node* entry : duals.entries) operands.push_back(given(entry, 0));
     for (Value v : captured) operands.push_back(map[v.id]);
-    for (const Node* entry : duals.entries) operands.push_back(given(entry->args.at(1)));
+    for (const Node* entry : duals.entries) operands.push_back(given(entry, 1));
     expect(operands.size() == forward->inputs.size(), "a graph of directions of another number of inputs");
     Map inside(forward->values.size());
     for (size_t i = 0; i < operands.size(); ++i) inside[forward->inputs[i].as<Value>().id] = operands[i];
@@ -217,16 +250,16 @@ class Normalizer {
     size_t next = 0, count = body->outputs.size();
     for (const Node* exit : duals.exits) {
       bool moves = duals.varies(exit->args.at(0));
-      Value value = moves ? inside[forward->outputs[next].as<Value>().id] : given(exit->args[0]), tangent;
+      Value value = moves ? inside[forward->outputs[next].as<Value>().id] : given(exit, 0), tangent;
       if (moves)
         if (auto* v = forward->outputs[count + next++].get<Value>(); v && *v) tangent = inside[v->id];
       size_t which = 0;
       for_each_result(*exit, [&](Value v) {
-        if (which++ == 0) map[v.id] = value;
-        else map[v.id] = tangent ? tangent : tracer.value(zeros_like(tracer.tensor(value)));
+        if (which++ > 0 && !tangent) tangent = tracer.value(zeros_like(tracer.tensor(value)));
+        stand_for(*exit, from, map, v, which == 1 ? value : tangent);
       });
     }
-    for (const Node* node : duals.passed) same(*node, map);
+    for (const Node* node : duals.passed) same(*node, from, map);
   }
 
   // What stands for another form, or for nothing. False: it is none of these.
@@ -234,11 +267,11 @@ class Normalizer {
     const Op* op = node.op;
     if (op == &called_region.op()) inlined(node, from, map, grad, autocast, 0, 2);
     else if (op == &hinted_region.op() || op == &strict_region.op()) inlined(node, from, map, grad, autocast, 0, 1);
-    else if (op == &repeat_stacked.op()) control(node, from, map, grad, autocast, {0, 1}, {2, 3});
-    else if (op == &associative_scan.op()) scan_of(node, map, grad, autocast);
+    else if (op == &repeat_stacked.op()) stacked_rounds(node, from, map, grad, autocast);
+    else if (op == &associative_scan.op()) scan_of(node, from, map, grad, autocast);
     else if (is_wrapped_call(*op)) unwrapped(node, from, map, grad);
     else if (op == &promoted_dtype.op()) return true;
-    else if (op == &unwrapped_for_grad.op()) same(node, map);
+    else if (op == &unwrapped_for_grad.op()) same(node, from, map);
     else if (op == &printed_call.op()) trace_print(replay_.graph.body(), here(node, from, map, grad));
     else return false;
     return true;
@@ -278,10 +311,9 @@ class Normalizer {
       require(known(a.condition) != false, "an assertion of the program failed: ", a.message);
   }
 
-  static void same(const Node& node, Map& map) {
-    auto* v = node.args.empty() ? nullptr : node.args[0].get<Value>();
-    require(v && *v, node.op->target, ": expected a tensor as argument 0");
-    for_each_result(node, [&](Value result) { map[result.id] = map[v->id]; });
+  void same(const Node& node, const GraphBody& from, Map& map) {
+    Value v = tensor_given(node, 0, from);
+    for_each_result(node, [&](Value result) { stand_for(node, from, map, result, map[v.id]); });
   }
 
   Node here(const Node& node, const GraphBody& from, Map& map, bool grad) {
@@ -293,13 +325,15 @@ class Normalizer {
 
   void unwrapped(const Node& node, const GraphBody& from, Map& map, bool grad) {
     Args made = unwrap_call(replay_.graph.body(), here(node, from, map, grad));
-    for (size_t i = 0; i < made.size() && i < node.results.size(); ++i) {
+    require(node.results.size() <= made.size(), node.op->target, ": more results than its operator gives");
+    for (size_t i = 0; i < node.results.size(); ++i) {
       std::vector<Value> fresh;
       for_each_tensor(made[i], [&](const Value& v) { fresh.push_back(v); });
       size_t next = 0;
       for_each_tensor(node.results[i], [&](const Value& v) {
         require(next < fresh.size(), node.op->target, ": more results than its operator gives");
-        if (v) map[v.id] = fresh[next];
+        if (v && from.info(v).type == ValueType::token) map[v.id] = fresh[next];
+        else if (v) stand_for(node, from, map, v, fresh[next]);
         ++next;
       });
     }
@@ -353,18 +387,21 @@ class Normalizer {
       const Value* placeholder = body.inputs[i].get<Value>();
       if (!placeholder) continue;
       const Value* operand = operands[i].get<Value>();
-      if (operand && *operand && from.values[operand->id].type == ValueType::tensor)
+      if (operand && *operand && from.values[operand->id].type == ValueType::tensor) {
+        require_stands_for(node, "the input", body.info(*placeholder), from.info(*operand));
         inside[placeholder->id] = map[operand->id];
-      else same_number(node, operands[i], from, body.info(*placeholder));
+      } else same_number(node, operands[i], from, body.info(*placeholder));
     }
     nodes(body, inside, grad, autocast);
-    std::vector<Value> given;
-    for (const Arg& output : body.outputs)
-      for_each_tensor(output, [&](const Value& v) { given.push_back(v ? inside[v.id] : v); });
+    std::vector<Value> given;  // of the body
+    for (const Arg& output : body.outputs) for_each_tensor(output, [&](const Value& v) { given.push_back(v); });
     size_t next = 0;
     for_each_result(node, [&](Value v) {
       require(next < given.size(), node.op->target, ": more results than its graph has outputs");
-      map[v.id] = given[next++];
+      Value output = given[next++];
+      if (output && body.info(output).type != ValueType::tensor)
+        require_stands_for(node, "its result", from.info(v), body.info(output));
+      else stand_for(node, from, map, v, output ? inside[output.id] : output);
     });
   }
 
@@ -428,6 +465,34 @@ class Normalizer {
     add_node(replay_.graph.body(), std::move(copy));
   }
 
+  // A loop whose results are what it carried, round after round.
+  void stacked_rounds(const Node& node, const GraphBody& from, Map& map, bool grad, bool autocast) {
+    std::vector<Arg> carried = operands_of(node, 2, true), all = carried;
+    for (const Arg& operand : operands_of(node, 3, true)) all.push_back(operand);
+    for (size_t at : {size_t{0}, size_t{1}}) {
+      const GraphBody& inside = body_of(node, at);
+      require(all.size() == inside.inputs.size(), node.op->target, ": ", all.size(), " operands for a graph of ",
+              inside.inputs.size(), " inputs");
+      for (size_t i = 0; i < all.size(); ++i) {
+        const Value *given = all[i].get<Value>(), *wanted = inside.inputs[i].get<Value>();
+        if (given && *given && wanted && *wanted)
+          require_stands_for(node, "the input", inside.info(*wanted), from.info(*given));
+      }
+    }
+    const GraphBody& step = body_of(node, 1);
+    require(step.outputs.size() == carried.size() && node.results.size() == carried.size(), node.op->target,
+            ": it carries ", carried.size(), " values, but its graph gives ", step.outputs.size(), " and it ",
+            node.results.size());
+    for (size_t i = 0; i < carried.size(); ++i) {
+      const Value *made = step.outputs[i].get<Value>(), *kept = carried[i].get<Value>(),
+                  *result = node.results[i].get<Value>();
+      require(made && *made && kept && *kept && result && *result, node.op->target, ": expected tensors to carry");
+      require_stands_for(node, "what its graph gives,", step.info(*made), from.info(*kept));
+      require_stands_for(node, "one round of its result", sample_of(node, from.info(*result), 0), from.info(*kept));
+    }
+    control(node, from, map, grad, autocast, {0, 1}, {2, 3});
+  }
+
   // A graph within: its inputs that are tensors, its nodes, its outputs.
   std::shared_ptr<const GraphBody> body(const GraphBody& from, bool grad, bool autocast) {
     for (const Arg& input : from.inputs) {
@@ -442,11 +507,31 @@ class Normalizer {
   }
 
   // Its first row is what a scan over the others begins with; what is carried is also what each step gives.
-  void scan_of(const Node& node, Map& map, bool grad, bool autocast) {
+  void scan_of(const Node& node, const GraphBody& from, Map& map, bool grad, bool autocast) {
     std::vector<Arg> scanned = operands_of(node, 1, true), captured = operands_of(node, 2, true);
     const GraphBody& combine = body_of(node, 0);
     require(combine.inputs.size() == 2 * scanned.size() + captured.size() && combine.outputs.size() == scanned.size(),
             node.op->target, ": operands that do not belong to its graph");
+    auto input = [&](size_t i, const ValueInfo& is) {
+      const Value* v = combine.inputs[i].get<Value>();
+      require(v && *v, node.op->target, ": expected its graph to take tensors");
+      require_stands_for(node, "the input", combine.info(*v), is);
+    };
+    auto given = [&](const Arg& operand) -> const ValueInfo& {
+      const Value* v = operand.get<Value>();
+      require(v && *v && from.info(*v).type == ValueType::tensor, node.op->target, ": expected tensors, got ",
+              to_text(from, operand));
+      return from.info(*v);
+    };
+    for (size_t i = 0; i < scanned.size(); ++i) {
+      ValueInfo row = sample_of(node, given(scanned[i]), 0);
+      input(i, row);
+      input(scanned.size() + i, row);
+      const Value* v = combine.outputs[i].get<Value>();
+      require(v && *v, node.op->target, ": expected its graph to give tensors");
+      require_stands_for(node, "what its graph gives,", combine.info(*v), row);
+    }
+    for (size_t i = 0; i < captured.size(); ++i) input(2 * scanned.size() + i, given(captured[i]));
     auto step = std::const_pointer_cast<GraphBody>(Normalizer(combine).body(combine, grad, autocast));
     for (size_t i = 0; i < scanned.size(); ++i) step->outputs.push_back(step->outputs[i]);
     GraphBody& graph = replay_.graph.body();
@@ -472,8 +557,9 @@ class Normalizer {
         scan_rows.op(), {Subgraph{node.args[0].get<Subgraph>()->name, step}, begin, others, with}, std::move(metas));
     size_t next = 0;
     for_each_result(node, [&](Value v) {
+      require(next < scanned.size(), node.op->target, ": more results than it goes over tensors");
       Tensor rest = made[scanned.size() + next].as<Tensor>();
-      map[v.id] = tracer.value(cat(std::vector<Tensor>{first[next], rest}, 0));
+      stand_for(node, from, map, v, tracer.value(cat(std::vector<Tensor>{first[next], rest}, 0)));
       ++next;
     });
   }

@@ -112,14 +112,17 @@ class RangeFinder {
   explicit RangeFinder(const Ranges& ranges) : ranges_(ranges) {}
   Range of(const Expr& e) {
     constexpr uint32_t large = 16;
-    if (e.is_small() || e.node()->weight < large) return computed(e);
+    if (e.is_small() || e.node()->weight < large) return wide(computed(e));
     if (auto known = done_.find(e); known != done_.end()) return known->second;
-    Range range = computed(e);
+    Range range = wide(computed(e));
     done_.emplace(e, range);
     return range;
   }
 
  private:
+  // What stands for infinity bounds nothing from the other side: the greatest integer is a number there.
+  static Range wide(Range r) { return {std::min(r.lo, infinity - 1), std::max(r.hi, minus_infinity + 1)}; }
+
   Range computed(const Expr& e);
   Range of_product(const Expr& e);
   const Ranges& ranges_;
@@ -226,7 +229,9 @@ Range RangeFinder::computed(const Expr& e) {
     case Kind::floor:
     case Kind::round: return arg(0);
     case Kind::true_div: {
-      Range down = floor_divide(arg(0), arg(1));
+      Range by = arg(1);
+      if (!e.args()[1].is_integer_typed() && by.contains(0)) return nonnegative_or_open(e);  // 1/2 lies in [0, 1]
+      Range down = floor_divide(arg(0), by);
       return rounded(e, {down.lo, down.has_hi() ? down.hi + 1 : infinity});
     }
     case Kind::bit_and: {

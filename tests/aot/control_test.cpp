@@ -258,6 +258,69 @@ return %r
   EXPECT_EQ(run(graph, {counting({2, 3})}), (Floats{5, 50}));
 }
 
+// What jvp leaves: a tensor with its direction, and both of them again.
+std::string moved(std::string_view direction, std::string_view dual, std::string_view result) {
+  return text("%x: f32[2] = input()\n%t: f32", direction, " = input()\n%d: f32", dual,
+              " = functorch::_make_dual(%x, %t, 0)\n%s: f32", dual, " = aten::exp(%d)\n%p: f32", result, ", %q: f32",
+              result, " = functorch::_unpack_dual(%s, 0)\nreturn %q\n");
+}
+
+TEST(Directions, MoveWithTheirTensors) {
+  EXPECT_EQ(run(moved("[2]", "[2]", "[2]"), {floats({2}, {0, 0}), floats({2}, {3, 4})}), (Floats{3, 4}));
+}
+
+TEST(Directions, ThatDoNotFitAreRefused) {
+  std::vector<CallArg> none;
+  EXPECT_HAS(refusal(moved("[3]", "[2]", "[2]"), none),
+             "_make_dual: the direction of 'd' is described as f32[2], but is f32[3]");
+  EXPECT_HAS(refusal(moved("[3]", "[3]", "[3]"), none), "the tensor of 'd' is described as f32[3], but is f32[2]");
+  EXPECT_HAS(refusal(moved("[2]", "[2]", "[4]"), none), "its result 'p' is described as f32[4], but is f32[2]");
+  EXPECT_HAS(refusal("%x: f32[2] = input()\n%d: f32[2] = functorch::_make_dual(None, None, 0)\nreturn %x\n", none),
+             "expected a tensor as argument 0, got None");
+  EXPECT_HAS(refusal("%x: f32[2] = input()\n%d: f32[2] = functorch::_make_dual(%x)\nreturn %x\n", none),
+             "expected 3 arguments, got 1");
+}
+
+TEST(Batches, ThatDoNotFitAreRefused) {
+  std::vector<CallArg> none;
+  auto batch = [](std::string_view sample, std::string_view entry, std::string_view result) {
+    return text("%x: f32[3, 2] = input()\n%v: f32", sample, " = functorch::_add_batch_dim(", entry, ")\n%e: f32",
+                sample, " = aten::exp(%v)\n%r: f32", result,
+                " = functorch::_remove_batch_dim(%e, 1, 3, 0)\nreturn %r\n");
+  };
+  EXPECT_EQ(refusal(batch("[2]", "%x, 0, 1", "[3, 2]"), {counting({3, 2})}), "");
+  EXPECT_HAS(refusal(batch("[5]", "%x, 0, 1", "[3, 5]"), none), "its result 'v' is described as f32[5], but is f32[2]");
+  EXPECT_HAS(refusal(batch("[2]", "%x, 0, 1", "[4, 2]"), none),
+             "its result 'r' is described as f32[4, 2], but is f32[3, 2]");
+  EXPECT_HAS(refusal(batch("[2]", "%x, 7, 1", "[3, 2]"), none), "expected a dimension of f32[3, 2], got 7");
+  EXPECT_HAS(refusal(batch("[2]", "None, 0, 1", "[3, 2]"), none), "expected a tensor as argument 0, got None");
+}
+
+TEST(ControlFlow, ACalledGraphGivesWhatItsCallSays) {
+  std::vector<CallArg> none;
+  auto call = [](std::string_view input, std::string_view result) {
+    return text("%x: f32[2] = input()\n%y: f32", result,
+                " = higher_order::invoke_subgraph(graph g, 'g', %x)\n  g:\n    %v: f32", input,
+                " = input()\n    %r: f32", input, " = aten::neg(%v)\n    return %r\nreturn %y\n");
+  };
+  EXPECT_EQ(refusal(call("[2]", "[2]"), {floats({2}, {1, 2})}), "");
+  EXPECT_HAS(refusal(call("[2]", "[9]"), none), "its result 'y' is described as f32[9], but is f32[2]");
+  EXPECT_HAS(refusal(call("[9]", "[9]"), none), "the input 'v' is described as f32[9], but is f32[2]");
+}
+
+TEST(ControlFlow, AnAssociativeScanTakesRows) {
+  std::vector<CallArg> none;
+  auto scan = [](std::string_view row, std::string_view result) {
+    return text("%x: f32[3, 2] = input()\n%y: f32", result,
+                " = higher_order::associative_scan(graph g, [%x], [])\n  g:\n    %a: f32", row,
+                " = input()\n    %b: f32", row, " = input()\n    %r: f32", row,
+                " = aten::add.Tensor(%a, %b)\n    return %r\nreturn %y\n");
+  };
+  EXPECT_EQ(refusal(scan("[2]", "[3, 2]"), {counting({3, 2})}), "");
+  EXPECT_HAS(refusal(scan("[7]", "[3, 2]"), none), "the input 'a' is described as f32[7], but is f32[2]");
+  EXPECT_HAS(refusal(scan("[2]", "[3, 9]"), none), "its result 'y' is described as f32[3, 9], but is f32[3, 2]");
+}
+
 std::string with_loop(std::string_view condition, std::string_view step) {
   return text("%x: f32[2] = input()\n%y: f32[2] = higher_order::while_loop(graph c, graph b, [%x], [])\n  c:\n",
               condition, "  b:\n", step, "return %y\n");

@@ -72,6 +72,7 @@ def versions(files):
     files.model("verifiers_missing", "verifiers may be missing", drop(["verifiers"]), verdict="good")
     files.model("guards_missing", "guards_code may be missing", drop(["guards_code"]), verdict="good")
     files.model("guards_hostile", "a guard tries to run code", put(["guards_code"], ["__import__('os').system('true')"]))
+    files.model("guards_false", "a guard never holds", put(["guards_code"], ["False"]), verb="run")
     files.model("guards_not_text", "a guard is a number", put(["guards_code"], [5]))
 
 
@@ -192,6 +193,24 @@ def nodes(files):
                 argument(1, as_tensor={"name": "p_2_weight"}))
 
 
+    def ends_in(target, *inputs):
+        """The last node becomes a call of another operator on what comes before it; its result is described likewise."""
+        def change(model):
+            before = node(model, -2)["outputs"][0]
+            args = [before, *inputs]
+            node(model, -1).update(target=target, inputs=[{"name": "", "arg": arg, "kind": 1} for arg in args])
+            metas = graph(model)["tensor_values"]
+            metas[node(model, -1)["outputs"][0]["as_tensor"]["name"]] = copy.deepcopy(metas[before["as_tensor"]["name"]])
+
+        return change
+
+    made = "torch._functorch.predispatch."
+    files.model("batch_that_does_not_end", "a sample of a batch is used as if it were the batch",
+                ends_in(f"{made}_add_batch_dim", {"as_int": 0}, {"as_int": 1}), verb="compute")
+    files.model("direction_of_nothing", "a tensor moves in no direction",
+                ends_in(f"{made}_make_dual", {"as_none": True}, {"as_int": 0}), verb="compute")
+
+
 def signatures(files):
     specs = ["graph_module", "signature", "input_specs"]
     files.model("inputs_more_than_specs", "the graph has more inputs than the signature", drop([*specs, 0]))
@@ -302,6 +321,7 @@ def symbols(files):
     expression("float", "Float('1.5', precision=53)", "a size is not whole")
     expression("boolean", "true", "a size is a truth value")
     expression("unknown_symbol", "Mul(Integer(2), Symbol('s99', positive=True, integer=True))", "a symbol has no range")
+    expression("symbol_that_may_be_a_fraction", "Symbol('s31')", "a size is a symbol that is not said to be an integer")
     expression("two_arguments", "Symbol('s31', 's32')", "a symbol has two names")
     expression("trailing", "Symbol('s31', positive=True, integer=True) + ", "a symbolic size ends in an operator")
     expression("power_tower", "Pow(Pow(Integer(9), Integer(99)), Integer(99))", "a symbolic size is astronomically large")

@@ -58,7 +58,7 @@ TEST(Claims, a_gradient_of_a_pad_has_the_sizes_of_what_was_padded) {
 
 TEST(Claims, dims_of_a_reduction_are_numbers) {
   ProgramText p = start();
-  p.number("n", s0_text);
+  p.number("n", as_expr(s0_text, 4));
   p.node("torch.ops.aten.sym_size.int", {{"self", as_tensor("x")}, {"dim", R"({"as_int": 0})"}}, {as_number("n")});
   p.tensor("y", f32({s0}));
   p.node("torch.ops.aten.amax.default",
@@ -67,7 +67,18 @@ TEST(Claims, dims_of_a_reduction_are_numbers) {
           {"keepdim", R"({"as_bool": false})"}},
          {as_tensor("y")});
   p.user_output("y");
-  EXPECT_NE(refusal(p), "");
+  EXPECT_SAYS(refusal(p), "dim");
+}
+
+TEST(Claims, where_a_schema_says_int_there_is_a_number) {
+  ProgramText p = start();
+  p.number("n", as_expr(s0_text, 4));
+  p.node("torch.ops.aten.sym_size.int", {{"self", as_tensor("x")}, {"dim", R"({"as_int": 0})"}}, {as_number("n")});
+  p.tensor("y", f32({s0, 6}));
+  p.node("torch.ops.aten.repeat_interleave.self_int",
+         {{"self", as_tensor("x")}, {"repeats", R"({"as_int": 2})"}, {"dim", as_number("n")}}, {as_tensor("y")});
+  p.user_output("y");
+  EXPECT_SAYS(refusal(p), "argument dim: expected int? that is known before the program runs, got s0");
 }
 
 TEST(Claims, numbers_are_not_computed_from_tensors) {

@@ -45,17 +45,17 @@ std::vector<CallArg> inputs_of(const ExportedProgram& program) {
   return out;
 }
 
-// A polynomial of degree 10^12 is a program that computes for hours, as it says.
-bool computes_for_long(const ExportedProgram& program) {
-  for (const Node& node : program.graph->nodes) {
-    if (!node.op || node.op->name().find("polynomial") == std::string::npos) continue;
+// A polynomial of degree 10^12 is a program that computes for hours, as it says. A degree that a graph computes, or
+// that a graph within it is given, may be any.
+bool computes_for_long(const GraphBody& graph, bool within = false) {
+  for (const Node& node : graph.nodes)
     for (const Arg& arg : node.args) {
-      auto* number = arg.get<SymInt>();
-      if (auto* real = arg.get<double>();
-          (real && *real > 1e6) || (number && (!number->is_int() || number->as_int() > 1'000'000)))
-        return true;
+      if (auto* inside = arg.get<Subgraph>(); inside && computes_for_long(*inside->body, true)) return true;
+      if (!node.op || node.op->name().find("polynomial") == std::string::npos) continue;
+      if (auto* real = arg.get<double>(); real && *real > 1e6) return true;
+      if (auto* number = arg.get<SymInt>(); number && (!number->is_int() || number->as_int() > 1'000'000)) return true;
+      if (auto* v = arg.get<Value>(); v && *v && (within || graph.info(*v).producer != no_id)) return true;
     }
-  }
   return false;
 }
 
@@ -91,7 +91,7 @@ Journey go_the_whole_way(std::string_view json) {
   reached([&] { show(walk, StageName::partition); });
   reached([&] { to_json(differentiate(*program, 0, wrt)); });
   journey.lowered = reached([&] { show(walk, StageName::loops); });
-  if (computes_for_long(*program)) return journey;
+  if (computes_for_long(program->graph.body())) return journey;
   journey.ran = reached([&] { run_program(*program, inputs_of(*program)); });
   return journey;
 }

@@ -40,6 +40,16 @@ TEST(Range, StopsAtInfinity) {
   EXPECT_EQ(range_of(floor_div(s0, s1)), (Range{0, oo}));
 }
 
+TEST(Range, TheGreatestIntegerIsANumber) {
+  EXPECT_LE(range_of(floor_div(Expr(oo), u0), with(u0, {1, 3})).lo, oo / 3);
+  EXPECT_LE(range_of(mod(Expr(oo), u0) + Expr(oo), with(u0, {5, 9})).lo, oo - 1);
+}
+
+TEST(Range, OfADivisionByAFraction) {
+  Range of = range_of(parse("IntTrueDiv(u0, 0.5)"), with(Expr::symbol("u0"), {4, 6}));
+  EXPECT_TRUE(of.contains(8) && of.contains(12));
+}
+
 TEST(Range, SymbolsAreFoundByName) { EXPECT_EQ(range_of(Expr::symbol("s0"), with(s0, {2, 8})), (Range{2, 8})); }
 
 TEST(Decide, ByFormAndByRange) {
