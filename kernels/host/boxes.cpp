@@ -50,74 +50,100 @@ int64_t keep(const double* boxes, const int64_t* order, int64_t n, double thresh
   return found;
 }
 
-/// The four pixels around a point and their weights; none where the point is outside.
-struct Around {
-  int64_t at[4] = {};
-  double weight[4] = {};
+/// Along one side of an image: how much of each pixel goes into each bin of a region, and which pixels do.
+struct Side {
+  int64_t bins = 0, pixels = 0;
+  double* weights = nullptr;  // [bins, pixels]
+  int64_t *first = nullptr, *last = nullptr;
 
-  Around(double y, double x, int64_t height, int64_t width) {
-    if (!(y >= -1 && y <= static_cast<double>(height) && x >= -1 && x <= static_cast<double>(width))) return;
-    int64_t rows[2], columns[2];
-    double down = between(y, height, rows), right = between(x, width, columns);
-    for (int k = 0; k < 4; ++k) {
-      at[k] = rows[k / 2] * width + columns[k % 2];
-      weight[k] = (k / 2 ? down : 1 - down) * (k % 2 ? right : 1 - right);
-    }
+  bool prepare(Call& call, int64_t of_bins, int64_t of_pixels) {
+    bins = of_bins, pixels = of_pixels;
+    weights = work<double>(call, bins * pixels);
+    first = work<int64_t>(call, bins);
+    last = work<int64_t>(call, bins);
+    return weights && first && last;
+  }
+  void clear() {
+    for (int64_t i = 0; i < bins * pixels; ++i) weights[i] = 0;
+    for (int64_t i = 0; i < bins; ++i) first[i] = pixels, last[i] = -1;
+  }
+  /// A sample between two pixels; one outside of the image counts nothing.
+  void sample(int64_t bin, double at) {
+    if (pixels == 0 || !(at >= -1 && at <= static_cast<double>(pixels))) return;
+    if (at < 0) at = 0;
+    auto low = static_cast<int64_t>(at);
+    double part = at - static_cast<double>(low);
+    if (low >= pixels - 1) low = pixels - 1, part = 0;
+    add(bin, low, 1 - part);
+    if (part != 0) add(bin, low + 1, part);
   }
 
  private:
-  static double between(double at, int64_t size, int64_t (&places)[2]) {
-    if (at < 0) at = 0;
-    places[0] = static_cast<int64_t>(at);
-    places[1] = places[0] + 1;
-    if (places[0] < size - 1) return at - static_cast<double>(places[0]);
-    places[0] = places[1] = size - 1;
-    return 0;
+  void add(int64_t bin, int64_t pixel, double weight) {
+    weights[bin * pixels + pixel] += weight;
+    if (pixel < first[bin]) first[bin] = pixel;
+    if (pixel > last[bin]) last[bin] = pixel;
   }
 };
 
-/// How the parts of images are cut into bins, and bins sampled.
+/// How regions of images are cut into bins, and bins sampled. A sample's weights are a product of those along both
+/// sides, so that the samples of a bin need not be met one by one.
 struct Regions {
-  double scale;
-  int64_t bins[2];
-  int64_t samples;  // along each side of a bin; 0 or less: as many as it has pixels
-  bool aligned;
+  double scale = 0;
+  int64_t bins[2] = {};
+  int64_t samples = 0;  // along each side of a bin; 0 or less: as many as it has pixels
+  bool aligned = false;
+  Side sides[2];     // rows, columns
+  double share = 0;  // of one sample in its bin
+  static constexpr int64_t most_samples = int64_t{1} << 16;
 
-  /// Calls visit(bin, pixels around a sample, 1 / samples in the bin), in the arithmetic of T.
-  template <class T, class Visit>
-  void each(const double* box, int64_t height, int64_t width, Visit&& visit) const {
-    T shift = aligned ? T(0.5) : T(0), start[2], bin[2];
-    int64_t counts[2];
-    for (int d = 0; d < 2; ++d) {  // rows, columns; the box is x, y, x, y
-      start[d] = static_cast<T>(box[1 - d]) * static_cast<T>(scale) - shift;
-      T length = static_cast<T>(box[3 - d]) * static_cast<T>(scale) - shift - start[d];
+  /// Weighs the pixels for a box (x, y, x, y), in the arithmetic of T; false where a bin has too many samples.
+  template <class T>
+  bool weigh(const double* box) {
+    T shift = aligned ? T(0.5) : T(0);
+    int64_t all = 1;
+    for (int d = 0; d < 2; ++d) {
+      T start = static_cast<T>(box[1 - d]) * static_cast<T>(scale) - shift;
+      T length = static_cast<T>(box[3 - d]) * static_cast<T>(scale) - shift - start;
       if (!aligned && length < T(1)) length = T(1);
-      bin[d] = length / static_cast<T>(bins[d]);
-      counts[d] = samples > 0 ? samples : rounded_up(static_cast<double>(length / static_cast<T>(bins[d])));
+      T bin = length / static_cast<T>(bins[d]);
+      int64_t n = samples > 0 ? samples : rounded_up(static_cast<double>(bin));
+      if (n > most_samples) return false;
+      sides[d].clear();
+      for (int64_t i = 0; i < bins[d]; ++i)
+        for (int64_t k = 0; k < n; ++k)
+          sides[d].sample(i, static_cast<double>(start + static_cast<T>(i) * bin +
+                                                 (static_cast<T>(k) + T(0.5)) * bin / static_cast<T>(n)));
+      all *= n;
     }
-    int64_t all = counts[0] * counts[1];
-    double share = 1 / static_cast<double>(all > 1 ? all : 1);
-    for (int64_t i = 0; i < bins[0] * bins[1]; ++i)
-      for (int64_t k = 0; k < all; ++k) {
-        T y = start[0] + static_cast<T>(i / bins[1]) * bin[0] +
-              (static_cast<T>(k / counts[1]) + T(0.5)) * bin[0] / static_cast<T>(counts[0]);
-        T x = start[1] + static_cast<T>(i % bins[1]) * bin[1] +
-              (static_cast<T>(k % counts[1]) + T(0.5)) * bin[1] / static_cast<T>(counts[1]);
-        visit(i, Around(static_cast<double>(y), static_cast<double>(x), height, width), share);
+    share = 1 / static_cast<double>(all > 1 ? all : 1);
+    return true;
+  }
+  bool weigh(const double* box, int32_t dtype) { return dtype == TENON_F64 ? weigh<double>(box) : weigh<float>(box); }
+
+  /// Calls visit(pixel, weight) for what goes into a bin.
+  template <class Visit>
+  void each(int64_t bin, Visit&& visit) const {
+    const Side &rows = sides[0], &columns = sides[1];
+    int64_t i = bin / bins[1], j = bin % bins[1];
+    for (int64_t y = rows.first[i]; y <= rows.last[i]; ++y)
+      for (int64_t x = columns.first[j]; x <= columns.last[j]; ++x) {
+        double weight = rows.weights[i * rows.pixels + y] * columns.weights[j * columns.pixels + x];
+        if (weight != 0) visit(y * columns.pixels + x, weight * share);
       }
   }
 
  private:
   static int64_t rounded_up(double x) {
     if (!(x > 0)) return 0;
-    if (x > 0x1p20) return int64_t{1} << 20;
+    if (x > static_cast<double>(most_samples)) return most_samples + 1;
     auto whole = static_cast<int64_t>(x);
     return static_cast<double>(whole) < x ? whole + 1 : whole;
   }
 };
 
 Regions regions_of(Params& params) {
-  Regions r{};
+  Regions r;
   r.scale = params.real();
   for (int64_t& n : r.bins) n = params.integer();
   return r;
@@ -161,25 +187,25 @@ TENON_HOST_FUNCTION(roi_align) {
   Regions regions = regions_of(params);
   regions.samples = params.integer();
   regions.aligned = params.flag();
-  int64_t channels = input.sizes[1], height = input.sizes[2], width = input.sizes[3], image = 0,
+  int64_t channels = input.sizes[1], pixels = input.sizes[2] * input.sizes[3], image = 0,
           bins = regions.bins[0] * regions.bins[1];
   auto *x = elements<double>(*call, input), *boxes = elements<double>(*call, rois);
   auto* y = zeroed_work<double>(*call, count(out));
-  if (!x || !boxes || !y) return TENON_KERNEL_MEMORY;
+  if (!x || !boxes || !y || !regions.sides[0].prepare(*call, regions.bins[0], input.sizes[2]) ||
+      !regions.sides[1].prepare(*call, regions.bins[1], input.sizes[3]))
+    return TENON_KERNEL_MEMORY;
   for (int64_t r = 0; r < rois.sizes[0]; ++r) {
     if (!image_of(boxes + r * 5, input.sizes[0], image))
       return refuse(*call, 1, r, static_cast<int64_t>(boxes[r * 5]), input.sizes[0]);
-    auto sample = [&](int64_t bin, const Around& near, double share) {
-      for (int64_t c = 0; c < channels; ++c) {
-        const double* plane = x + (image * channels + c) * height * width;
+    if (!regions.weigh(boxes + r * 5 + 1, input.dtype)) return refuse(*call, 2, r, Regions::most_samples);
+    for (int64_t c = 0; c < channels; ++c) {
+      const double* plane = x + (image * channels + c) * pixels;
+      for (int64_t bin = 0; bin < bins; ++bin) {
         double sum = 0;
-        for (int k = 0; k < 4; ++k)
-          if (near.weight[k] != 0) sum += near.weight[k] * plane[near.at[k]];
-        y[(r * channels + c) * bins + bin] += sum * share;
+        regions.each(bin, [&](int64_t pixel, double weight) { sum += weight * plane[pixel]; });
+        y[(r * channels + c) * bins + bin] = sum;
       }
-    };
-    if (input.dtype == TENON_F64) regions.each<double>(boxes + r * 5 + 1, height, width, sample);
-    else regions.each<float>(boxes + r * 5 + 1, height, width, sample);
+    }
   }
   write(out, y);
   return 0;
@@ -196,25 +222,26 @@ TENON_HOST_FUNCTION(roi_align_backward) {
   for (int i = 0; i < 4; ++i) params.integer();  // the sizes of the result
   regions.samples = params.integer();
   regions.aligned = params.flag();
-  int64_t channels = out.sizes[1], height = out.sizes[2], width = out.sizes[3], image = 0,
+  int64_t channels = out.sizes[1], pixels = out.sizes[2] * out.sizes[3], image = 0,
           bins = regions.bins[0] * regions.bins[1];
   if (grad.sizes[0] != rois.sizes[0] || grad.sizes[1] != channels || grad.sizes[2] * grad.sizes[3] != bins)
     return TENON_KERNEL_ARITHMETIC;
   auto *g = elements<double>(*call, grad), *boxes = elements<double>(*call, rois);
   auto* x = zeroed_work<double>(*call, count(out));
-  if (!g || !boxes || !x) return TENON_KERNEL_MEMORY;
+  if (!g || !boxes || !x || !regions.sides[0].prepare(*call, regions.bins[0], out.sizes[2]) ||
+      !regions.sides[1].prepare(*call, regions.bins[1], out.sizes[3]))
+    return TENON_KERNEL_MEMORY;
   for (int64_t r = 0; r < rois.sizes[0]; ++r) {
     if (!image_of(boxes + r * 5, out.sizes[0], image))
       return refuse(*call, 1, r, static_cast<int64_t>(boxes[r * 5]), out.sizes[0]);
-    auto sample = [&](int64_t bin, const Around& near, double share) {
-      for (int64_t c = 0; c < channels; ++c) {
-        double* plane = x + (image * channels + c) * height * width;
-        for (int k = 0; k < 4; ++k)
-          if (near.weight[k] != 0) plane[near.at[k]] += near.weight[k] * share * g[(r * channels + c) * bins + bin];
+    if (!regions.weigh(boxes + r * 5 + 1, grad.dtype)) return refuse(*call, 2, r, Regions::most_samples);
+    for (int64_t c = 0; c < channels; ++c) {
+      double* plane = x + (image * channels + c) * pixels;
+      for (int64_t bin = 0; bin < bins; ++bin) {
+        double given = g[(r * channels + c) * bins + bin];
+        regions.each(bin, [&](int64_t pixel, double weight) { plane[pixel] += weight * given; });
       }
-    };
-    if (grad.dtype == TENON_F64) regions.each<double>(boxes + r * 5 + 1, height, width, sample);
-    else regions.each<float>(boxes + r * 5 + 1, height, width, sample);
+    }
   }
   write(out, x);
   return 0;

@@ -1,6 +1,7 @@
 #include "tenon/ops/convolution.h"
 
 #include "tenon/ops/arithmetic.h"
+#include "tenon/ops/conversion.h"
 #include "tenon/ops/gradient_operator.h"
 #include "tenon/ops/padding.h"
 #include "tenon/ops/reduction.h"
@@ -335,7 +336,7 @@ Results convolution_over_time(Build& b) {
   Sizes one_each = {1};
   Tensor y = convolution(permute(x, Sizes{1, 2, 0}), permute(weight, Sizes{2, 1, 0}), b["bias"], one_each,
                          Sizes{b.integer("pad")}, one_each, false, Sizes{0}, 1);
-  return permute(y, Sizes{2, 0, 1});
+  return clone(permute(y, Sizes{2, 0, 1}), MemoryFormat::contiguous);
 }
 
 template <size_t space>

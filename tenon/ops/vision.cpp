@@ -21,6 +21,7 @@ static Handle roi_align, roi_align_backward;
 namespace {
 
 constexpr const char* no_image = "region {} is of image {}, and there are {}";
+constexpr const char* too_large = "region {} is so large that a bin has more than {} samples along a side";
 
 void require_regions(const MetaCall& m, const TensorMeta& images) {
   const TensorMeta& rois = m.meta("rois");
@@ -130,7 +131,7 @@ void register_vision(Registry& ops) {
                                                               sizes[1], sizes[2], sizes[3], v.arg("sampling_ratio"),
                                                               v.arg("aligned"));
                                   }}},
-                         .host = {"roi_align", {no_image}},
+                         .host = {"roi_align", {no_image, too_large}},
                      });
   ops.add(roi_align_backward,
           {
@@ -154,7 +155,7 @@ void register_vision(Registry& ops) {
                          return roi_align(v.grad(), v["rois"], v.arg("spatial_scale"), v.arg("pooled_height"),
                                           v.arg("pooled_width"), v.arg("sampling_ratio"), v.arg("aligned"));
                        }}},
-              .host = {"roi_align_backward", {no_image}},
+              .host = {"roi_align_backward", {no_image, too_large}},
           });
   ops.add({
       .schema = "torchvision::deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, "
