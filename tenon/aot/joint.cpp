@@ -1,9 +1,11 @@
 #include "tenon/aot/joint.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "tenon/autograd/reverse.h"
 #include "tenon/ops/creation.h"
+#include "tenon/sym/evaluate.h"
 #include "tenon/trace/trace.h"
 
 namespace tenon {
@@ -65,6 +67,23 @@ std::vector<bool> wanted_inputs(const FunctionalProgram& f, const Wrt& wrt) {
   return wanted;
 }
 
+/// Whether the inputs tell the sizes of a tensor before the program runs.
+bool has_known_sizes(const TensorMeta& meta, const GraphBody& graph) {
+  std::unordered_set<SymInt> known;
+  for (const Arg& input : graph.inputs)
+    if (const Value* v = input.get<Value>()) {
+      const ValueInfo& info = graph.info(*v);
+      if (info.type != ValueType::tensor) known.insert(info.expr);
+      else
+        for (SymInt size : info.meta.sizes)
+          for (SymInt symbol : sym::symbols_of(size)) known.insert(symbol);
+    }
+  for (SymInt size : meta.sizes)
+    for (SymInt symbol : sym::symbols_of(size))
+      if (!known.contains(symbol)) return false;
+  return true;
+}
+
 }  // namespace
 
 FunctionalProgram gradients_as_outputs(FunctionalProgram functional) {
@@ -103,14 +122,16 @@ JointProgram make_joint(FunctionalProgram functional, size_t of, const Wrt& wrt)
     require(is_differentiable(meta.dtype), "output_", of, " is ", meta,
             ": only a floating point output can be differentiated");
   }
-  joint.graph = prepare_for_gradients(functional.graph.body(), wanted);
+  joint.graph =
+      prepare_for_gradients(functional.graph.body(), wanted, {*functional.graph->outputs[position].get<Value>()});
   GraphBody& graph = joint.graph.body();
   Value loss = *graph.outputs[position].get<Value>();
   const TensorMeta meta = graph.info(loss).meta;
   Tracer tracer(graph);
   tracer.phase = Phase::backward;
+  bool given = meta.rank() > 0 && has_known_sizes(meta, graph);
   Value cotangent;
-  if (meta.rank() == 0) {
+  if (!given) {
     DispatchScope scope(&tracer);
     cotangent = tracer.value(ones_like(tracer.tensor(loss)));
   } else {
@@ -133,7 +154,7 @@ JointProgram make_joint(FunctionalProgram functional, size_t of, const Wrt& wrt)
       joint.convention.outputs.emplace_back(output::Gradient{which[i]});
     }
   bool nothing = std::none_of(gradients.begin(), gradients.end(), [](Value g) { return static_cast<bool>(g); });
-  if (nothing && meta.rank() > 0) {  // a cotangent that nobody would read
+  if (nothing && given) {  // a cotangent that nobody would read
     graph.inputs.pop_back();
     joint.convention.inputs.pop_back();
   }

@@ -28,7 +28,8 @@ struct JointProgram {
 /// Gradients that the program computes already, as further results of the caller: (results, {"grad.NAME": gradient}).
 FunctionalProgram gradients_as_outputs(FunctionalProgram functional);
 
-/// Appends the gradients of user output `of`. Where it is no scalar its cotangent becomes a further input. What the
+/// Appends the gradients of user output `of`. Where it is no scalar its cotangent becomes a further input, unless only
+/// the run tells its sizes: its cotangent is ones then, as a scalar's is. What the
 /// output does not depend on gets no gradient. Parameters that are one tensor are one input, so their gradient is the
 /// sum over all uses.
 JointProgram make_joint(FunctionalProgram functional, size_t of, const Wrt& wrt);

@@ -95,9 +95,21 @@ class Preparer : public Dispatcher {
   }
 };
 
+/// Which nodes the values depend on; all where there are none.
+std::vector<bool> leading_to(const GraphBody& graph, const std::vector<Value>& values) {
+  std::vector<bool> nodes(graph.nodes.size(), values.empty()), read(graph.values.size());
+  for (Value v : values) read[v.id] = true;
+  for (size_t i = graph.nodes.size(); !values.empty() && i-- > 0;) {
+    for_each_result(graph.nodes[i], [&](Value v) { nodes[i] = nodes[i] || read[v.id]; });
+    if (nodes[i]) for_each_input(graph.nodes[i], [&](Value v) { read[v.id] = true; });
+  }
+  return nodes;
+}
+
 }  // namespace
 
-Graph prepare_for_gradients(const GraphBody& from, const std::vector<bool>& differentiable) {
+Graph prepare_for_gradients(const GraphBody& from, const std::vector<bool>& differentiable,
+                            const std::vector<Value>& of) {
   Replay replay(from);
   Preparer preparer(replay.graph.body());
   // A graph within another, of which the gradient is being made: symbols of the two have names of their own.
@@ -108,9 +120,11 @@ Graph prepare_for_gradients(const GraphBody& from, const std::vector<bool>& diff
   replay.inputs();
   for (size_t i = 0; i < from.inputs.size(); ++i)
     if (const Value* v = from.inputs[i].get<Value>(); v && differentiable[i]) preparer.reach.start(replay.map[v->id]);
-  for (const Node& node : from.nodes) {
+  const std::vector<bool> leads = leading_to(from, of);
+  for (size_t n = 0; n < from.nodes.size(); ++n) {
+    const Node& node = from.nodes[n];
     bool flows = false;
-    if (node.grad_enabled && !node.op->traits.stops_gradient)
+    if (leads[n] && node.grad_enabled && !node.op->traits.stops_gradient)
       for_each_input(node, [&](Value v) { flows = flows || preparer.reach[replay.map[v.id]]; });
     if (flows && is_control(node) && gives_differentiable(from, node)) {
       auto first = static_cast<NodeId>(replay.graph->nodes.size());
@@ -120,7 +134,7 @@ Graph prepare_for_gradients(const GraphBody& from, const std::vector<bool>& diff
     }
     if (!flows || has_rule(*node.op) || !gives_differentiable(from, node)) {
       NodeId id = replay.node(node);
-      preparer.reach.pass(replay.graph->nodes[id]);
+      if (leads[n]) preparer.reach.pass(replay.graph->nodes[id]);
       continue;
     }
     retrace(node, replay, preparer.tracer, preparer);

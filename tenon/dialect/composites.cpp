@@ -5,6 +5,7 @@
 #include "tenon/dialect/rules.h"
 #include "tenon/ops/views.h"
 #include "tenon/rules/memory_format.h"
+#include "tenon/rules/symbolic_shapes.h"
 
 namespace tenon::dialect {
 namespace {
@@ -60,11 +61,13 @@ Results split_along(const Tensor& x, const Sizes& indices, size_t dim) {
 
 Results split_in(const Tensor& x, int64_t sections, size_t dim) {
   std::vector<Tensor> out;
-  int64_t size = x.sizes()[dim].as_int(), least = size / sections, longer = size % sections, start = 0;
+  SymInt size = x.sizes()[dim], least = sym::floor_div(size, sections), longer = sym::mod(size, sections), start = 0;
   for (int64_t i = 0; i < sections; ++i) {
-    int64_t length = least + (i < longer ? 1 : 0);
+    sym::Expr more = sym::gt(longer, i);
+    auto sure = proven(more);
+    SymInt length = !sure ? sym::where(more, least + 1, least) : *sure ? least + 1 : least;
     out.push_back(aten("slice.Tensor", x, static_cast<int64_t>(dim), start, start + length));
-    start += length;
+    start = start + length;
   }
   return many(std::move(out));
 }
@@ -72,9 +75,11 @@ Results split_in(const Tensor& x, int64_t sections, size_t dim) {
 Results chunked(Build& b, std::string_view split, std::string_view with_sizes) {
   Tensor x = b["self"];
   size_t dim = b.dim("dim", x.rank());
-  int64_t chunks = b.constant("chunks"), size = x.sizes()[dim].as_int(), each = (size + chunks - 1) / chunks;
-  if (each == 0 && size == 0) {
-    Sizes sizes(static_cast<size_t>(chunks), SymInt(each));
+  int64_t chunks = b.constant("chunks");
+  SymInt size = x.sizes()[dim], each = sym::floor_div(size + (chunks - 1), chunks);
+  if (size == SymInt(0) || !size.is_int()) {  // of a symbolic size, split could not tell how many pieces there are
+    Sizes sizes(static_cast<size_t>(chunks), each);
+    sizes.back() = size - each * (chunks - 1);
     return aten(with_sizes, x, sizes, b.arg("dim"));
   }
   return aten(split, x, each, b.arg("dim"));

@@ -374,6 +374,18 @@ constexpr Alias aliases[] = {
     {"special_polygamma", "polygamma"},
 };
 
+/// The same overload of another operator, which may spell it differently.
+const Op* overload_of(std::string_view base, std::string_view overload) {
+  static constexpr std::pair<std::string_view, std::string_view> spellings[] = {
+      {"default", "Tensor"}, {"other_scalar", "Scalar_Other"}, {"self_scalar", "Scalar_Self"}};
+  std::string name = text("aten::", base);
+  if (const Op* op = registry().find(overload == "default" ? name : text(name, ".", overload))) return op;
+  for (auto [ours, theirs] : spellings)
+    if (ours == overload)
+      if (const Op* op = registry().find(text(name, ".", theirs))) return op;
+  return nullptr;
+}
+
 }  // namespace
 
 Rule alias_rule(std::string_view op) {
@@ -389,9 +401,8 @@ Rule alias_rule(std::string_view op) {
         if (writes) name.remove_suffix(1);
         for (const Alias& each : aliases) {
           if (each.name != name) continue;
-          std::string other = text(each.of, writes ? "_" : "");
-          if (std::string_view overload = b.op.schema.overload(); overload != "default") other += text(".", overload);
-          return call_op(aten_op(other), CallArgs(b.args.begin(), b.args.end()));
+          const Op* other = overload_of(text(each.of, writes ? "_" : ""), b.op.schema.overload());
+          return other ? call_op(*other, CallArgs(b.args.begin(), b.args.end())) : Results{};
         }
         return {};
       };

@@ -46,11 +46,12 @@ Results powers(Build& b) {
   return aten("_to_copy", aten("pow.Scalar", base, exponents), kw("dtype", dtype));
 }
 
-// Counting in the narrowest integers that reach.
-Results identity(Build& b, int64_t rows, int64_t columns) {
-  int64_t most = std::max(rows, columns);
+// Counting in the narrowest integers that reach, where that is known.
+Results identity(Build& b, SymInt rows, SymInt columns) {
+  int64_t most = std::numeric_limits<int64_t>::max();
+  if (rows.is_int() && columns.is_int()) most = std::max(rows.as_int(), columns.as_int());
   DType narrow = most <= 0xff ? DType::u8 : most <= 0xffff ? DType::u16 : DType::i64;
-  auto range = [&](int64_t count) {
+  auto range = [&](SymInt count) {
     return Tensor(aten("arange.start_step", 0, count, kw("dtype", narrow), layout(), place_of(b), unpinned()));
   };
   Tensor down = range(rows), across = range(columns);
@@ -87,8 +88,8 @@ const std::unordered_map<std::string_view, Rule>& rules() {
        [](Build& b) { return evenly_spaced(b, b.dtype("dtype").value_or(DType::f32)); }},
       {"aten::logspace", powers},
       {"aten::logspace.Tensor_Tensor", powers},
-      {"aten::eye", [](Build& b) { return identity(b, b.constant("n"), b.constant("n")); }},
-      {"aten::eye.m", [](Build& b) { return identity(b, b.constant("n"), b.constant("m")); }},
+      {"aten::eye", [](Build& b) { return identity(b, b.integer("n"), b.integer("n")); }},
+      {"aten::eye.m", [](Build& b) { return identity(b, b.integer("n"), b.integer("m")); }},
       {"aten::empty_like", memory_like},
       {"aten::new_empty",
        [](Build& b) {

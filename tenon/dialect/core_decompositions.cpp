@@ -42,8 +42,9 @@ Results in_float(const Tensor& x, F&& f) {
 
 Results split_evenly(Build& b) {
   Tensor x = b["self"];
-  int64_t each = b.constant("split_size"), size = x.size(b.constant("dim")).as_int();
-  if (each == 0) return {};
+  SymInt split = b.integer("split_size"), whole = x.size(b.constant("dim"));
+  if (!split.is_int() || !whole.is_int() || split == SymInt(0)) return {};
+  int64_t each = split.as_int(), size = whole.as_int();
   Sizes sizes;
   for (int64_t at = 0; at < size; at += each) sizes.push_back(std::min(each, size - at));
   if (sizes.empty()) sizes.push_back(0);

@@ -57,10 +57,7 @@ Results grids(Build& b, bool columns_first) {
     shape[i] = -1;
     out.push_back(aten("expand", aten("view", tensors[i], shape), sizes));
   }
-  if (swap) {
-    for (Tensor& t : out) t = aten("transpose.int", t, 0, 1);
-    std::swap(out[0], out[1]);
-  }
+  if (swap) std::swap(out[0], out[1]);
   return many(std::move(out));
 }
 

@@ -1,7 +1,9 @@
 #include "tenon/dialect/retrace_program.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
+#include <unordered_map>
 
 #include "tenon/export/spell_sizes.h"
 #include "tenon/ops/structural.h"
@@ -18,14 +20,39 @@ bool is_number(const ValueInfo& info) {
   return info.type == ValueType::integer || info.type == ValueType::floating || info.type == ValueType::boolean;
 }
 
+/// The value that each symbol is first known by: a number, or a tensor one of whose sizes it is.
+std::unordered_map<SymInt, Value> first_known_by(const GraphBody& graph) {
+  std::unordered_map<SymInt, Value> out;
+  auto learn = [&](Value v) {
+    if (!v) return;
+    const ValueInfo& info = graph.info(v);
+    if (is_number(info) && info.expr.is_symbol()) out.try_emplace(info.expr, v);
+    for (SymInt size : info.meta.sizes)
+      if (size.is_symbol()) out.try_emplace(size, v);
+  };
+  for (const Arg& input : graph.inputs) for_each_tensor(input, learn);
+  for (const Node& node : graph.nodes) for_each_result(node, learn);
+  return out;
+}
+
 /// What nobody reads goes, results of several-result nodes too; those lose their names. Random nodes stay, as in
-/// torch.fx.
+/// torch.fx. A tensor whose size is an argument is read.
 void remove_unread(GraphBody& graph) {
   std::vector<bool> read(graph.values.size());
-  auto mark = [&](const Arg& arg) {
-    for_each_tensor(arg, [&](const Value& v) {
-      if (v) read[v.id] = true;
-    });
+  const std::unordered_map<SymInt, Value> known_by = first_known_by(graph);
+  auto mark_number = [&](SymInt number) {
+    if (number.is_int()) return;
+    for (SymInt symbol : sym::symbols_of(number))
+      if (auto at = known_by.find(symbol); at != known_by.end()) read[at->second.id] = true;
+  };
+  std::function<void(const Arg&)> mark = [&](const Arg& arg) {
+    if (auto* number = arg.get<SymInt>()) mark_number(*number);
+    else if (auto* sizes = arg.get<Sizes>()) std::for_each(sizes->begin(), sizes->end(), mark_number);
+    else if (auto* items = arg.get<Arg::Items>()) std::for_each(items->begin(), items->end(), mark);
+    else
+      for_each_tensor(arg, [&](const Value& v) {
+        if (v) read[v.id] = true;
+      });
   };
   for (const Arg& output : graph.outputs) mark(output);
   std::vector<Node> kept;

@@ -158,6 +158,7 @@ void register_blas(Registry& ops) {
                       .kind = OpKind::composite,
                       .decompose = [](Build& b) -> Results { return one(multiplied(b["self"], b["other"], b)); },
                   });
+  ops.alias(matmul, {"linalg_matmul"});
   ops.add(linear, {
                       .schema = "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
                       .kind = OpKind::composite,

@@ -1,6 +1,7 @@
 #include "tenon/ops/convolution.h"
 
 #include "tenon/ops/arithmetic.h"
+#include "tenon/ops/conversion.h"
 #include "tenon/ops/gradient_operator.h"
 #include "tenon/ops/padding.h"
 #include "tenon/ops/reduction.h"
@@ -303,6 +304,41 @@ Results conv_padding(Build& b) {
   return convolved(b, space, g, x);
 }
 
+// What older programs call: as convolution, behind it how PyTorch may compute it.
+Results convolution_of_any_rank(Build& b) {
+  Tensor x = b["input"];
+  b.require(b["weight"].rank() >= 3, "expected a weight of 3 dimensions or more, got ", b["weight"].meta());
+  size_t space = b["weight"].rank() - 2;
+  Geometry g = {.stride = b.ints("stride", space),
+                .padding = b.ints("padding", space),
+                .dilation = b.ints("dilation", space),
+                .output_padding = b.ints("output_padding", space),
+                .transposed = b.flag("transposed"),
+                .groups = b.integer("groups")};
+  return convolved(b, space, g, x);
+}
+
+Results convolution_of_any_rank_by_mode(Build& b) {
+  switch (b["weight"].rank()) {
+    case 3: return conv_padding<1>(b);
+    case 4: return conv_padding<2>(b);
+    case 5: return conv_padding<3>(b);
+    default: b.require(false, "expected a weight of 3 to 5 dimensions, got ", b["weight"].meta());
+  }
+  return {};
+}
+
+// Time, batch, channels; the weight is window, input channels, output channels.
+Results convolution_over_time(Build& b) {
+  Tensor x = b["self"], weight = b["weight"];
+  b.require(x.rank() == 3 && weight.rank() == 3, "expected an input and a weight of 3 dimensions, got ", x.meta(),
+            " and ", weight.meta());
+  Sizes one_each = {1};
+  Tensor y = convolution(permute(x, Sizes{1, 2, 0}), permute(weight, Sizes{2, 1, 0}), b["bias"], one_each,
+                         Sizes{b.integer("pad")}, one_each, false, Sizes{0}, 1);
+  return clone(permute(y, Sizes{2, 0, 1}), MemoryFormat::contiguous);
+}
+
 template <size_t space>
 void add_convolutions(Registry& ops, const char* conv_schema, const char* padding_schema,
                       const char* transpose_schema) {
@@ -333,6 +369,31 @@ void register_convolution(Registry& ops) {
                                             {"input", [](Vjp& v) { return backward_vjp_of_input(v); }},
                                             {"weight", [](Vjp& v) { return backward_vjp_of_weight(v); }}},
                                 });
+  ops.add({
+      .schema = "_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] "
+                "dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool benchmark, bool "
+                "deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = convolution_of_any_rank,
+  });
+  ops.add({
+      .schema = "_convolution.deprecated(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, "
+                "SymInt[] dilation, bool transposed, int[] output_padding, SymInt groups, bool benchmark, bool "
+                "deterministic, bool cudnn_enabled) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = convolution_of_any_rank,
+  });
+  ops.add({
+      .schema = "_convolution_mode(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, str padding, SymInt[] "
+                "dilation, SymInt groups) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = convolution_of_any_rank_by_mode,
+  });
+  ops.add({
+      .schema = "conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = convolution_over_time,
+  });
   add_convolutions<1>(
       ops,
       "conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], "

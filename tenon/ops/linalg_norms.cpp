@@ -211,6 +211,15 @@ void register_linalg_norms(Registry& ops) {
       .decompose = [](Build& b) { return named_norm_of_matrix(b, b["self"], "nuc", b.ints("dim"), b.flag("keepdim")); },
   });
   ops.add({
+      .schema = "frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose =
+          [](Build& b) {
+            b.require(b.ints("dim").size() <= 2, "expected at most two dimensions, got ", b.ints("dim"));
+            return linalg_vector_norm(b["self"], 2, b.arg("dim"), b.flag("keepdim"));
+          },
+  });
+  ops.add({
       .schema = "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
                 "dtype=None) -> Tensor",
       .kind = OpKind::composite,

@@ -15,7 +15,7 @@ namespace tenon {
 Handle pow_scalar, pow_tensor, pow_base, square, sqrt, rsqrt, exp, exp2, expm1, log, log2, log10, log1p, xlogy,
     logaddexp;
 
-static Handle xlogy_scalar_self, xlogy_scalar_other, float_power, float_power_scalar, ldexp;
+static Handle xlog1py, xlogy_scalar_self, xlogy_scalar_other, float_power, float_power_scalar, ldexp;
 
 namespace {
 
@@ -183,18 +183,33 @@ void register_powers(Registry& ops) {
   ops.alias(xlogy, {"special_xlogy"});
   ops.alias(xlogy_scalar_other, {"special_xlogy.other_scalar"});
   ops.alias(xlogy_scalar_self, {"special_xlogy.self_scalar"});
-  ops.add({
-      .schema = "special_xlog1py(Tensor self, Tensor other) -> Tensor",
-      .kind = OpKind::pointwise,
-      .scalar = x_log1p_y,
-      .vjp = {{"self",
-               [](Vjp& v) {
-                 Tensor x = v["self"], y = v["other"];
-                 return where(logical_and(eq(x, 0.0), le(y, -1.0)), 0.0, v.grad() * log1p(y));
-               }},
-              {"other", [](Vjp& v) { return v.grad() * v["self"] / (v["other"] + 1.0); }}},
-      .promote = Promote::int_to_float,
-  });
+  ops.add(xlog1py, {
+                       .schema = "special_xlog1py(Tensor self, Tensor other) -> Tensor",
+                       .kind = OpKind::pointwise,
+                       .scalar = x_log1p_y,
+                       .vjp = {{"self",
+                                [](Vjp& v) {
+                                  Tensor x = v["self"], y = v["other"];
+                                  return where(logical_and(eq(x, 0.0), le(y, -1.0)), 0.0, v.grad() * log1p(y));
+                                }},
+                               {"other", [](Vjp& v) { return v.grad() * v["self"] / (v["other"] + 1.0); }}},
+                       .promote = Promote::int_to_float,
+                   });
+  for (const char* schema : {"special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor",
+                             "special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor"})
+    ops.add({
+        .schema = schema,
+        .kind = OpKind::composite,
+        .decompose =
+            [](Build& b) {
+              DType dtype = pointwise_meta(b).values[0].get<TensorMeta>()->dtype;
+              auto operand = [&](const char* name) {
+                return b.arg(name).is<Tensor>() ? b[name] : Tensor(full(Sizes{}, b.arg(name), kw("dtype", dtype)));
+              };
+              return xlog1py(operand("self"), operand("other"));
+            },
+        .promote = Promote::int_to_float,
+    });
   ops.add(logaddexp, {
                          .schema = "logaddexp(Tensor self, Tensor other) -> Tensor",
                          .kind = OpKind::pointwise,

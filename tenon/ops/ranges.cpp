@@ -58,6 +58,13 @@ void lower_arange(Lower& l) {
   });
 }
 
+// As arange, but the end counts as one of the numbers, and they are real.
+Metas range_meta(MetaCall& m) {
+  double start = m.number("start"), end = m.number("end"), step = has(m, "step") ? m.number("step") : 1;
+  m.require(step != 0 && (end - start) / step >= 0, "the bounds ", start, " and ", end, " do not fit the step ", step);
+  return factory_meta(m, {saturated(std::floor((end - start) / step) + 1)}, DType::f32);
+}
+
 // Numbers between two; counted from the nearer end, so that both are met.
 Metas spaced_meta(MetaCall& m) {
   int64_t steps = m.constant("steps");
@@ -105,6 +112,10 @@ void register_ranges(Registry& ops) {
                   });
   ops.overload(arange, {"arange(Scalar end, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
                         "arange.start(Scalar start, Scalar end, *, " TENON_TENSOR_OPTIONS ") -> Tensor"});
+  for (const char* schema :
+       {"range.step(Scalar start, Scalar end, Scalar step=1, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
+        "range(Scalar start, Scalar end, *, " TENON_TENSOR_OPTIONS ") -> Tensor"})
+    ops.add({.schema = schema, .meta = range_meta, .lower = lower_arange});
   ops.add(linspace,
           {
               .schema = "linspace(Scalar start, Scalar end, int steps, *, " TENON_TENSOR_OPTIONS ") -> Tensor",

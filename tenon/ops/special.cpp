@@ -20,8 +20,8 @@ namespace tenon {
 
 Handle erf, erfc, erfinv, lgamma, digamma, polygamma, i0;
 
-static Handle polygamma_of, i0e, i1, i1e, erfcx, ndtri, zeta, bessel_j0, bessel_j1, bessel_y0, bessel_y1, bessel_i0,
-    bessel_i1, bessel_k0, bessel_k1;
+static Handle mvlgamma, igamma, igammac, polygamma_of, i0e, i1, i1e, erfcx, ndtri, zeta, bessel_j0, bessel_j1,
+    bessel_y0, bessel_y1, bessel_i0, bessel_i1, bessel_k0, bessel_k1;
 
 namespace {
 
@@ -99,20 +99,21 @@ void register_special(Registry& ops) {
                       .promote = Promote::int_to_float,
                   });
   ops.alias(lgamma, {"special_gammaln"});
-  ops.add({
-      // log Γ_p(x) = p(p - 1)/4 · log π + sum over j < p of log Γ(x - j/2)
-      .schema = "mvlgamma(Tensor self, int p) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) -> Results {
-        int64_t p = b.constant("p");
-        b.require(p >= 1, "p: expected 1 or more, got ", p);
-        Tensor x = is_floating(b["self"].dtype()) ? b["self"] : to(b["self"], DType::f32);
-        Tensor halves = arange(0, p, 1, kw("dtype", x.dtype())) / 2;
-        Tensor total = sum(lgamma(unsqueeze(x, -1) - halves), Sizes{-1});
-        auto count = static_cast<double>(p);
-        return one(total + count * (count - 1) / 4 * std::log(M_PI));
-      },
-  });
+  ops.add(mvlgamma, {
+                        // log Γ_p(x) = p(p - 1)/4 · log π + sum over j < p of log Γ(x - j/2)
+                        .schema = "mvlgamma(Tensor self, int p) -> Tensor",
+                        .kind = OpKind::composite,
+                        .decompose = [](Build& b) -> Results {
+                          int64_t p = b.constant("p");
+                          b.require(p >= 1, "p: expected 1 or more, got ", p);
+                          Tensor x = is_floating(b["self"].dtype()) ? b["self"] : to(b["self"], DType::f32);
+                          Tensor halves = arange(0, p, 1, kw("dtype", x.dtype())) / 2;
+                          Tensor total = sum(lgamma(unsqueeze(x, -1) - halves), Sizes{-1});
+                          auto count = static_cast<double>(p);
+                          return one(total + count * (count - 1) / 4 * std::log(M_PI));
+                        },
+                    });
+  ops.alias(mvlgamma, {"special_multigammaln"});
   ops.add(polygamma, {
                          .schema = "polygamma(int n, Tensor self) -> Tensor",
                          .meta = [](MetaCall& m) -> Metas {
@@ -133,20 +134,22 @@ void register_special(Registry& ops) {
                             .to_torch = [](Build& b) { return polygamma(b.arg("n"), b["self"]); },
                         });
   ops.in_place(polygamma_of, "polygamma_(Tensor(a!) self, int n) -> Tensor(a!)");
-  ops.add({
-      .schema = "igamma(Tensor self, Tensor other) -> Tensor",
-      .meta = floating_meta,
-      .vjp = {{"self", [](Vjp& v) { return unknown_gradient(v, "self"); }},
-              {"other", [](Vjp& v) { return v.grad() * gamma_density(v["self"], v["other"]); }}},
-      .host = {.name = "special_igamma", .per_element = true},
-  });
-  ops.add({
-      .schema = "igammac(Tensor self, Tensor other) -> Tensor",
-      .meta = floating_meta,
-      .vjp = {{"self", [](Vjp& v) { return unknown_gradient(v, "self"); }},
-              {"other", [](Vjp& v) { return -v.grad() * gamma_density(v["self"], v["other"]); }}},
-      .host = {.name = "special_igammac", .per_element = true},
-  });
+  ops.add(igamma, {
+                      .schema = "igamma(Tensor self, Tensor other) -> Tensor",
+                      .meta = floating_meta,
+                      .vjp = {{"self", [](Vjp& v) { return unknown_gradient(v, "self"); }},
+                              {"other", [](Vjp& v) { return v.grad() * gamma_density(v["self"], v["other"]); }}},
+                      .host = {.name = "special_igamma", .per_element = true},
+                  });
+  ops.alias(igamma, {"special_gammainc"});
+  ops.add(igammac, {
+                       .schema = "igammac(Tensor self, Tensor other) -> Tensor",
+                       .meta = floating_meta,
+                       .vjp = {{"self", [](Vjp& v) { return unknown_gradient(v, "self"); }},
+                               {"other", [](Vjp& v) { return -v.grad() * gamma_density(v["self"], v["other"]); }}},
+                       .host = {.name = "special_igammac", .per_element = true},
+                   });
+  ops.alias(igammac, {"special_gammaincc"});
   ops.add(zeta,
           {
               .schema = "special_zeta(Tensor self, Tensor other) -> Tensor",
@@ -156,6 +159,9 @@ void register_special(Registry& ops) {
               .host = {.name = "special_zeta", .per_element = true},
               .promote = Promote::int_to_float,
           });
+  for (const char* schema : {"special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor",
+                             "special_zeta.other_scalar(Tensor self, Scalar other) -> Tensor"})
+    ops.add({.schema = schema, .kind = OpKind::composite, .decompose = with_number, .promote = Promote::int_to_float});
 
   ops.add({
       .schema = "special_entr(Tensor self) -> Tensor",

@@ -1,9 +1,11 @@
 #include "tenon/sym/range.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "tenon/base/error.h"
+#include "tenon/sym/evaluate.h"
 #include "tenon/sym/node.h"
 
 namespace tenon::sym {
@@ -111,8 +113,7 @@ class RangeFinder {
  public:
   explicit RangeFinder(const Ranges& ranges) : ranges_(ranges) {}
   Range of(const Expr& e) {
-    constexpr uint32_t large = 16;
-    if (e.is_small() || e.node()->weight < large) return wide(computed(e));
+    if (is_cheap(e)) return wide(computed(e));
     if (auto known = done_.find(e); known != done_.end()) return known->second;
     Range range = wide(computed(e));
     done_.emplace(e, range);
@@ -123,8 +124,10 @@ class RangeFinder {
   // What stands for infinity bounds nothing from the other side: the greatest integer is a number there.
   static Range wide(Range r) { return {std::min(r.lo, infinity - 1), std::max(r.hi, minus_infinity + 1)}; }
 
+  static bool is_cheap(const Expr& e) { return e.is_small() || e.node()->weight < 16; }
   Range computed(const Expr& e);
   Range of_product(const Expr& e);
+  Range of_cases(const Expr& e);
   const Ranges& ranges_;
   std::unordered_map<Expr, Range> done_;
 };
@@ -140,6 +143,68 @@ Range RangeFinder::of_product(const Expr& e) {
   }
   for (const Expr& a : args) out = multiply(out, of(a));
   return out;
+}
+
+/// What a comparison with a number says of a symbol: where it holds, and where it does not.
+struct Told {
+  Expr symbol;
+  Range where, otherwise;
+};
+
+std::optional<Told> told_by(const Expr& condition) {
+  static constexpr std::array relations = {Kind::lt, Kind::le, Kind::gt, Kind::ge};
+  if (std::find(relations.begin(), relations.end(), condition.kind()) == relations.end()) return std::nullopt;
+  Expr a = condition.args()[0], b = condition.args()[1];
+  if (!a.is_integer_typed() || !b.is_integer_typed()) return std::nullopt;
+  auto apart = difference(a, b);  // compared with 0 in place of b
+  if (!apart) return std::nullopt;
+  int64_t number = 0;
+  Expr symbol = *apart;
+  if (symbol.is(Kind::add) && symbol.args().size() == 2)
+    for (size_t i : {0, 1})
+      if (apart->args()[i].is_int()) number = apart->args()[i].as_int(), symbol = apart->args()[1 - i];
+  constexpr int64_t most = int64_t{1} << 62;
+  if (!symbol.is_symbol() || number < -most || number > most) return std::nullopt;
+  int64_t at = -number;
+  Range below{minus_infinity, at - 1}, at_most{minus_infinity, at}, above{at + 1, infinity}, at_least{at, infinity};
+  switch (condition.kind()) {
+    case Kind::lt: return Told{symbol, below, at_least};
+    case Kind::le: return Told{symbol, at_most, above};
+    case Kind::gt: return Told{symbol, above, at_most};
+    default: return Told{symbol, at_least, below};
+  }
+}
+
+/// The values of all cases. What the conditions say of symbols narrows those that are cheap to look at once more.
+Range RangeFinder::of_cases(const Expr& e) {
+  Range out = Range::point(0);
+  bool any = false;
+  std::vector<std::pair<Expr, Range>> before;  // where no earlier condition held
+  for (size_t i = 0; i < e.args().size(); i += 2) {
+    const Expr& value = e.args()[i];
+    auto told = told_by(e.args()[i + 1]);
+    Range range = open;
+    bool possible = true;
+    if (is_cheap(value) && (told || !before.empty())) {
+      Ranges narrowed;
+      for (const Expr& symbol : symbols_of(value)) narrowed.set(symbol, ranges_.of(symbol));
+      auto narrow = [&](const Expr& symbol, Range to) {
+        if (!narrowed.find(symbol)) narrowed.set(symbol, ranges_.of(symbol));
+        narrowed.narrow(symbol, to);
+        possible &= !narrowed.of(symbol).is_empty();
+      };
+      for (const auto& [symbol, to] : before) narrow(symbol, to);
+      if (told) narrow(told->symbol, told->where);
+      if (possible) range = RangeFinder(narrowed).of(value);
+    } else {
+      range = of(value);
+    }
+    if (told) before.emplace_back(told->symbol, told->otherwise);
+    if (!possible) continue;
+    out = any ? unite(out, range) : range;
+    any = true;
+  }
+  return any ? out : open;
 }
 
 std::optional<bool> decide_by_difference(const Expr& condition, const Ranges& ranges) {
@@ -249,11 +314,7 @@ Range RangeFinder::computed(const Expr& e) {
     case Kind::float_pow:
     case Kind::round_decimal:
     case Kind::unknown_call: return nonnegative_or_open(e);
-    case Kind::piecewise: {
-      Range out = arg(0);
-      for (size_t i = 2; i < e.args().size(); i += 2) out = unite(out, arg(i));
-      return out;
-    }
+    case Kind::piecewise: return of_cases(e);
     case Kind::eq:
     case Kind::ne:
     case Kind::lt:

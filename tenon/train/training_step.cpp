@@ -216,7 +216,8 @@ class Maker {
   }
 
   void differentiate() {
-    joint_ = prepare_for_gradients(with_loss_.program.graph.body(), wanted_);
+    const GraphBody& body = with_loss_.program.graph.body();
+    joint_ = prepare_for_gradients(body, wanted_, {*body.outputs[with_loss_.loss].get<Value>()});
     GraphBody& graph = joint_.body();
     Value loss = *graph.outputs[with_loss_.loss].get<Value>();
     Tracer tracer(graph);

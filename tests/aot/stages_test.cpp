@@ -123,10 +123,10 @@ struct Repeated : Builder {
   }
 };
 
-TEST(Joint, ACotangentOfUnknownSizeMayBeLeftToTheRun) {
+TEST(Joint, ACotangentWhoseSizeOnlyTheRunTellsIsOnes) {
   Repeated b;
   JointProgram joint = make_joint(functionalize(b.program), 0, parse_wrt("parameters"));
-  CallArg inputs[] = {b.program.state[0].tensor, b.counts, CallArg()};
+  CallArg inputs[] = {b.program.state[0].tensor, b.counts};
   std::vector<CallArg> results = interp::run_graph(joint.graph.body(), inputs);
   EXPECT_EQ(results[0].get<Tensor>()->sizes(), Sizes{10});
   EXPECT_EQ(results[1].get<Tensor>()->data<float>()[3], 32);  // 4 times 2 * 4
@@ -135,7 +135,7 @@ TEST(Joint, ACotangentOfUnknownSizeMayBeLeftToTheRun) {
 TEST(Joint, AnExpandedCompositeKeepsTheSymbolOfItsSize) {
   Repeated b;
   JointProgram joint = make_joint(functionalize(b.program), 0, parse_wrt("parameters"));
-  SymInt size = joint.graph->info(*joint.graph->inputs[2].get<Value>()).meta.sizes[0];
+  SymInt size = joint.graph->info(*joint.graph->outputs[0].get<Value>()).meta.sizes[0];
   for (const ValueInfo& info : joint.graph->values)
     for (SymInt s : info.meta.sizes) EXPECT_TRUE(s.is_int() || s == size) << info.name;
 }
@@ -167,6 +167,16 @@ TEST(Joint, WhatHasNoGradientIsRefusedByNameOnlyWhereItsGradientIsAskedFor) {
     make_joint(std::move(functional), 0, parse_wrt("w"));
     ADD_FAILURE() << "a gradient that is not known was given";
   } catch (const Error& e) { EXPECT_NE(std::string(e.what()).find("aten::igamma"), std::string::npos) << e.what(); }
+}
+
+TEST(Joint, WhatTheOutputDoesNotDependOnNeedsNoGradient) {
+  Builder b;
+  Value whole = b.node("aten::floor_divide", {b.x, b.w});  // has none
+  b.output(b.node("aten::mul.Tensor", {b.x, b.w}));
+  b.output(whole);
+  JointProgram joint = make_joint(functionalize(b.program), 0, parse_wrt("all"));
+  EXPECT_EQ(count_ops(joint.graph.body(), "aten::floor_divide"), 1u);
+  EXPECT_THROW(make_joint(functionalize(b.program), 1, parse_wrt("all")), Error);
 }
 
 TEST(Joint, AnUnknownNameIsAnErrorThatListsTheKnownOnes) {

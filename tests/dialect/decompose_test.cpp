@@ -154,6 +154,30 @@ TEST(Table, TakesDecompositionsOfOnesOwn) {
   EXPECT_EQ(calls(made, "aten::clamp"), 1u);
 }
 
+// Both axes of the plane are exchanged, the values are not.
+TEST(Table, GridsOfXyAreThoseOfPyTorch) {
+  ExportedProgram made = run_decompositions(program_of(R"(%x: f32[3] = input()
+%y: f32[4] = input()
+%a: f32[4, 3], %b: f32[4, 3] = aten::meshgrid.indexing([%x, %y], 'xy')
+return %a, %b
+)"));
+  EXPECT_EQ(calls(made, "aten::transpose.int") + calls(made, "aten::permute"), 0u);
+  for (const Arg& output : made.graph->outputs)
+    EXPECT_EQ(made.graph->info(output.as<Value>()).meta.sizes, (Sizes{4, 3}));
+}
+
+TEST(Table, AnAliasTakesTheOverloadThatIsSpelledOtherwise) {
+  ExportedProgram made = run_decompositions(program_of(R"(%x: f32[3] = input()
+%a: f32[3] = aten::special_xlogy(%x, %x)
+%b: f32[3] = aten::special_xlogy.other_scalar(%x, 2.0)
+%c: f32[3] = aten::special_xlogy.self_scalar(2.0, %x)
+return %a, %b, %c
+)"));
+  EXPECT_EQ(calls(made, "aten::special_xlogy"), 0u);
+  EXPECT_EQ(calls(made, "aten::xlogy.Scalar_Other"), 1u);
+  EXPECT_EQ(calls(made, "aten::xlogy.Scalar_Self"), 1u);
+}
+
 // Attention in other operators lies otherwise than PyTorch's kernel leaves it, so that what was a view is a copy.
 TEST(Views, OfWhatLiesOtherwiseNowAreCopies) {
   ExportedProgram made = run_decompositions(program_of(R"(%q: f32[2, 4, 16, 8] = input()

@@ -215,6 +215,20 @@ TEST(Malformed, an_expression_is_parsed_and_never_run) {
               "models/model.json");
 }
 
+TEST(Malformed, what_a_preserved_signature_speaks_of_is_in_the_graph) {
+  std::string in =
+      "{\"fqn\": \"0\", \"signature\": {\"inputs\": [{\"as_tensor\": {\"name\": \"NAME\"}}], \"outputs\": [], "
+      "\"in_spec\": \"[1, {\\\"type\\\": null, \\\"context\\\": null, \\\"children_spec\\\": []}]\", "
+      "\"out_spec\": \"[1, {\\\"type\\\": null, \\\"context\\\": null, \\\"children_spec\\\": []}]\", "
+      "\"forward_arg_names\": null}}";
+  auto of = [&](std::string_view name) {
+    std::string entry = in;
+    return json_error("{\"fqn\": \"0\", \"signature\": null}", entry.replace(entry.find("NAME"), 4, name));
+  };
+  EXPECT_EQ(of("input"), "");
+  EXPECT_SAYS(of("elsewhere"), "'elsewhere'");
+}
+
 TEST(Malformed, the_tree_of_inputs_must_match_the_signature) {
   EXPECT_SAYS(
       json_error("\\\"children_spec\\\": [{\\\"type\\\": null, \\\"context\\\": null, \\\"children_spec\\\": []}]",

@@ -10,6 +10,7 @@ from samples_of_quantization import channels_tokens_and_groups, executorch, hash
 from samples_of_rest import numbers_in_place_of_tensors, other_names, recurrent, spelled_otherwise
 from samples_of_sets import bags, counts, distances, histograms, slopes_and_segments, smoothed
 from samples_of_shapes import factories, indexing, joining, others, views
+from samples_of_vision import detection, products_and_norms, windows_and_ranges
 
 
 def samples():
@@ -18,6 +19,7 @@ def samples():
     for part in (convolutions, norms, attention, indexing, pools_and_resizing, arithmetic, in_place, conversions, reductions,
                  views, factories, joining, activations, losses_and_products, others, other_names, numbers_in_place_of_tensors,
                  spelled_otherwise, recurrent, counts, histograms, bags, distances, smoothed, slopes_and_segments, factorizations,
-                 spectra, whole_tensors, channels_tokens_and_groups, simulated, observed, packed, hashes, torchao, executorch, experts):
+                 spectra, whole_tensors, channels_tokens_and_groups, simulated, observed, packed, hashes, torchao, executorch, experts,
+                 detection, windows_and_ranges, products_and_norms):
         part()
     return list(calls)

@@ -31,7 +31,7 @@ from case import Copies, Unusable, Writer, bind, tensors_in, usable  # noqa: E40
 from run_case import record  # noqa: E402
 from targets import FIRST_LIST  # noqa: E402
 
-NAMESPACES = ("aten", "quantized_decomposed", "torchao", "transformers")
+NAMESPACES = ("aten", "quantized_decomposed", "torchao", "torchvision", "transformers")
 SOURCES = ("extra", "export", "autograd")
 SAMPLES = {torch.float32: 40, torch.float64: 3, torch.bfloat16: 2, torch.float16: 2, torch.int64: 4, torch.bool: 3,
            torch.int32: 1, torch.uint8: 1}

@@ -11,6 +11,7 @@ import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import samples_of_quantization  # noqa: E402
+import samples_of_vision  # noqa: E402, F401
 from targets import FIRST_LIST, SECOND_LIST, THIRD_LIST  # noqa: E402
 
 

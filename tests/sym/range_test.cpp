@@ -50,6 +50,17 @@ TEST(Range, OfADivisionByAFraction) {
   EXPECT_TRUE(of.contains(8) && of.contains(12));
 }
 
+TEST(Range, ConditionsNarrowTheValuesOfTheirCases) {
+  Ranges r = with(u0, {-4, 3});
+  Expr from_the_end = where(lt(u0, 0), u0 + 4, u0);
+  EXPECT_EQ(range_of(from_the_end, r), (Range{0, 3}));
+  EXPECT_EQ(decide(lt(from_the_end, 0), r), false);
+  EXPECT_EQ(range_of(where(lt(u0, 0), Expr(7), u0), r), (Range{0, 7}));
+  EXPECT_EQ(range_of(where(gt(u0, 3), Expr(100), u0), r), (Range{-4, 3}));  // the first case cannot be
+  EXPECT_EQ(range_of(where(lt(s0, 5), u0, s0), r), (Range{-4, oo}));
+  EXPECT_EQ(range_of(where(ge(u0 + 1, 0), u0, -u0), r), (Range{-1, 4}));
+}
+
 TEST(Range, SymbolsAreFoundByName) { EXPECT_EQ(range_of(Expr::symbol("s0"), with(s0, {2, 8})), (Range{2, 8})); }
 
 TEST(Decide, ByFormAndByRange) {
