@@ -1,19 +1,20 @@
-// A block of a product: at most 48 rows and 192 columns, all terms of their sums. What gemm, convolution and the
+// A block of a product: at most 56 rows and 192 columns, all terms of their sums. What gemm, convolution and the
 // gradients of weights have in common; they differ in where rows lie and how terms follow one another.
 #pragma once
+#include "kernels/gemm.h"
 #include "kernels/panels.h"
 
 namespace tenon::kernels {
 
-constexpr int64_t block_rows = 48, block_columns = 192;
+constexpr int64_t block_rows = gemm_block_rows, block_columns = gemm_block_columns;
 constexpr int64_t chunk_terms = 768, chunk_segments = 64;
 
 /// Rows of block `i` of `count` blocks: nearly equal, in whole tiles where blocks are many.
 struct RowBlocks {
   int64_t rows, count, size;
   explicit RowBlocks(int64_t rows)
-      : rows(rows), count(ceil_div(rows, block_rows)), size(count == 0 ? 8 : ceil_div(rows, count)) {
-    if (count > 3) size = ceil_div(size, 8) * 8;
+      : rows(rows), count(gemm_row_blocks(rows)), size(count == 0 ? 8 : ceil_div(rows, count)) {
+    if (count > 8) size = ceil_div(size, 8) * 8;
   }
   int64_t begin(int64_t i) const { return i * size < rows ? i * size : rows; }
 };

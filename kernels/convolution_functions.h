@@ -7,9 +7,21 @@
 
 namespace tenon::kernels {
 
+/// to[j * rows + i] = from[i * from_step + j], for a few rows: stores that follow one another.
+template <int rows, class T>
+void interleave(const T* __restrict from, int64_t from_step, int64_t columns, T* __restrict to) {
+  for (int64_t j = 0; j < columns; ++j)
+    for (int i = 0; i < rows; ++i) to[j * rows + i] = from[i * from_step + j];
+}
+
 /// to[j * to_step + i] = from[i * from_step + j]
 template <class T>
 void transpose(const T* from, int64_t from_step, int64_t rows, int64_t columns, T* to, int64_t to_step) {
+  if (rows == to_step) {
+    if (rows == 1) return interleave<1>(from, from_step, columns, to);
+    if (rows == 2) return interleave<2>(from, from_step, columns, to);
+    if (rows == 3) return interleave<3>(from, from_step, columns, to);
+  }
   int64_t i = 0;
   if constexpr (sizeof(T) == 4) {
     for (; i + 4 <= rows; i += 4) {
