@@ -2,7 +2,7 @@
 // Four dimensions each: batch, head, position, feature; any strides. Query head h reads the key and value head h /
 // (heads / key_heads).
 #pragma once
-#include <stdint.h>
+#include "kernels/gemm.h"
 
 namespace tenon::kernels {
 
@@ -27,7 +27,7 @@ struct AttentionParams {
 /// scratch memory by whoever needs it. Iterations: key heads.
 constexpr int64_t attention_block = 48, attention_in_place = 4, attention_panel = 16;
 constexpr int64_t attention_gradient_block = 96;
-constexpr int64_t attention_fixed_scratch = 48 * 192 + 8 * 16 * 768;  // elements
+constexpr int64_t attention_fixed_scratch = gemm_unpacked_scratch;  // elements
 
 inline int64_t floor_div(int64_t a, int64_t b) { return a / b; }  // of numbers that are not negative
 

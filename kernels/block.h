@@ -1,19 +1,20 @@
-// A block of a product: at most 48 rows and 192 columns, all terms of their sums. What gemm, convolution and the
+// A block of a product: at most 56 rows and 192 columns, all terms of their sums. What gemm, convolution and the
 // gradients of weights have in common; they differ in where rows lie and how terms follow one another.
 #pragma once
+#include "kernels/gemm.h"
 #include "kernels/panels.h"
 
 namespace tenon::kernels {
 
-constexpr int64_t block_rows = 48, block_columns = 192;
+constexpr int64_t block_rows = gemm_block_rows, block_columns = gemm_block_columns;
 constexpr int64_t chunk_terms = 768, chunk_segments = 64;
 
 /// Rows of block `i` of `count` blocks: nearly equal, in whole tiles where blocks are many.
 struct RowBlocks {
   int64_t rows, count, size;
   explicit RowBlocks(int64_t rows)
-      : rows(rows), count(ceil_div(rows, block_rows)), size(count == 0 ? 8 : ceil_div(rows, count)) {
-    if (count > 3) size = ceil_div(size, 8) * 8;
+      : rows(rows), count(gemm_row_blocks(rows)), size(count == 0 ? 8 : ceil_div(rows, count)) {
+    if (count > 8) size = ceil_div(size, 8) * 8;
   }
   int64_t begin(int64_t i) const { return i * size < rows ? i * size : rows; }
 };
@@ -209,6 +210,17 @@ void run_narrow(const Block<T>& b, int64_t length, int64_t count) {
 
 }  // namespace detail
 
+namespace detail {
+
+/// Rows cut into nearly equal parts.
+struct Parts {
+  int64_t count, each, more;
+  Parts(int64_t rows, int64_t count) : count(count), each(rows / count), more(rows % count) {}
+  int64_t begin(int64_t i) const { return i * each + (i < more ? i : more); }
+};
+
+}  // namespace detail
+
 template <class T>
 void run_block(const Block<T>& b) {
   constexpr int per_panel = panel_width / lanes<T>;
@@ -239,13 +251,13 @@ void run_block(const Block<T>& b) {
     t.first = chunk == 0;
     const bool last = chunk + 1 == chunks.count();
 
-    auto at = [&](int64_t v, int width, int64_t lo, int64_t hi, int64_t tiles) {
+    auto at = [&](int64_t v, int width, int64_t lo, int64_t hi, const detail::Parts& tiles) {
       const int64_t column = v * lanes<T>;
       t.columns = direct && b.columns - column < width * lanes<T> ? b.columns - column : width * lanes<T>;
       t.last = last && direct;
       t.bias = b.bias == nullptr ? nullptr : b.bias + column;
       for (int64_t i = lo; i < hi; ++i) {
-        const int64_t r0 = b.rows * i / tiles, rows = b.rows * (i + 1) / tiles - r0;
+        const int64_t r0 = tiles.begin(i), rows = tiles.begin(i + 1) - r0;
         t.row = b.left + r0;
         t.out = (direct ? b.out : sums) + r0;
         t.residual = b.residual + r0;
@@ -281,24 +293,29 @@ void run_block(const Block<T>& b) {
       }
       t.right = reinterpret_cast<const char*>(from);
     };
-    auto tiles = [&](int width) { return ceil_div(b.rows, TileShapes<T>::rows(width)); };
+    auto tiles = [&](int width) { return detail::Parts(b.rows, ceil_div(b.rows, TileShapes<T>::rows(width))); };
 
     if (b.packed && terms <= 128 && b.rows > tile_rows) {  // few terms: a tile's rows stay in the first cache
       const int widest = TileShapes<T>::width(vectors, vectors, b.rows);
-      const int64_t all = tiles(widest);
-      for (int64_t i = 0; i < all; ++i)
+      const detail::Parts all = tiles(widest);
+      for (int64_t i = 0; i < all.count; ++i)
         for (int64_t v = 0; v < vectors;) {
           const int width = TileShapes<T>::width(vectors, vectors - v, b.rows);
           right(v, width);
-          const int64_t parts = tiles(width) > all ? tiles(width) : all;
-          at(v, width, parts * i / all, parts * (i + 1) / all, parts);
+          if (TileShapes<T>::rows(width) >= TileShapes<T>::rows(widest)) {
+            at(v, width, i, i + 1, all);
+          } else {
+            const detail::Parts parts = tiles(width);
+            at(v, width, parts.count * i / all.count, parts.count * (i + 1) / all.count, parts);
+          }
           v += width;
         }
     } else {
       for (int64_t v = 0; v < vectors;) {
         const int width = TileShapes<T>::width(vectors, vectors - v, b.rows);
         right(v, width);
-        at(v, width, 0, tiles(width), tiles(width));
+        const detail::Parts parts = tiles(width);
+        at(v, width, 0, parts.count, parts);
         v += width;
       }
     }

@@ -39,10 +39,9 @@ struct ConvolutionPackParams {
 };
 
 /// Buffers: source, packed weights, out, then bias and residual where flagged (gemm.h), as gemm's.
-/// convolution_T: Iterations: phases * groups * blocks of gemm_columns(points, columns) * blocks of 48 points, both of
-/// the first phase; a phase
-/// has batch times ceil((size - phase) / stride) points, and there are stride[0] * stride[1] * stride[2] of them,
-/// forward one. Scratch: gemm_scratch elements.
+/// convolution_T: Iterations: phases * groups * blocks of gemm_columns(points, columns) * gemm_row_blocks(points), both
+/// of the first phase; a phase has batch times ceil((size - phase) / stride) points, and there are stride[0] *
+/// stride[1] * stride[2] of them, forward one. Scratch: gemm_scratch elements.
 /// convolution_depthwise_T: columns and inner are 1; taps outside of [lo, hi) of the source are left out, so that it
 /// needs no copy for its padding. Iterations: batch * size[0] * size[1]. No scratch.
 struct ConvolutionParams {
@@ -68,7 +67,7 @@ struct ConvolutionPointsParams {
 
 /// convolution_weight_T: buffers x (as a source, but its channels may have a stride), what convolution_points_T wrote,
 /// and the gradient of the weights.
-/// Iterations: groups * blocks of 192 columns * blocks of 48 of taps * inner. Scratch: gemm_scratch elements.
+/// Iterations: groups * blocks of 192 columns * gemm_row_blocks(taps * inner). Scratch: gemm_scratch elements.
 /// convolution_depthwise_weight_T: columns and inner are 1, points are of one group with `groups` columns. Iterations:
 /// panels * kernel[0] * kernel[1]. No scratch.
 struct ConvolutionWeightParams {

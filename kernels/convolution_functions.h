@@ -7,9 +7,21 @@
 
 namespace tenon::kernels {
 
+/// to[j * rows + i] = from[i * from_step + j], for a few rows: stores that follow one another.
+template <int rows, class T>
+void interleave(const T* __restrict from, int64_t from_step, int64_t columns, T* __restrict to) {
+  for (int64_t j = 0; j < columns; ++j)
+    for (int i = 0; i < rows; ++i) to[j * rows + i] = from[i * from_step + j];
+}
+
 /// to[j * to_step + i] = from[i * from_step + j]
 template <class T>
 void transpose(const T* from, int64_t from_step, int64_t rows, int64_t columns, T* to, int64_t to_step) {
+  if (rows == to_step) {
+    if (rows == 1) return interleave<1>(from, from_step, columns, to);
+    if (rows == 2) return interleave<2>(from, from_step, columns, to);
+    if (rows == 3) return interleave<3>(from, from_step, columns, to);
+  }
   int64_t i = 0;
   if constexpr (sizeof(T) == 4) {
     for (; i + 4 <= rows; i += 4) {
@@ -22,6 +34,26 @@ void transpose(const T* from, int64_t from_step, int64_t rows, int64_t columns, 
   }
   for (; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j) to[j * to_step + i] = from[i * from_step + j];
+}
+
+/// Elements that lie side by side, or zeros, a vector at a time.
+template <class T>
+TENON_INLINE void copy_line(const T* from, int64_t n, T* to) {
+  for (; n >= lanes<T>; n -= lanes<T>, from += lanes<T>, to += lanes<T>) {
+    Vector<T> x = load<T>(from);
+    keep(x);  // or compilers would call a function that copies bytes
+    store(to, x);
+  }
+  if (n > 0) store_first(to, load_first(from, n), n);
+}
+template <class T>
+TENON_INLINE void zero_line(int64_t n, T* to) {
+  Vector<T> zero{};
+  for (; n >= lanes<T>; n -= lanes<T>, to += lanes<T>) {
+    keep(zero);
+    store(to, zero);
+  }
+  if (n > 0) store_first(to, zero, n);
 }
 
 template <class T>
@@ -55,25 +87,25 @@ int convolution_stage(const tenon_args& args, int64_t lo, int64_t hi) {
     T* to = buffer<T>(args, 1) + p.to + i * row_size;
     const int64_t y = i % p.span[1] + p.lo[1], z = i / p.span[1] % p.span[0] + p.lo[0], n = i / p.span[1] / p.span[0];
     if (y < 0 || y >= p.size[1] || z < 0 || z >= p.size[0]) {
-      for (int64_t j = 0; j < row_size; ++j) to[j] = 0;
+      zero_line(row_size, to);
       continue;
     }
     const T* from = buffer<T>(args, 0) + p.from + n * p.from_batch + z * p.from_stride[0] + y * p.from_stride[1] +
                     (first + p.lo[2]) * p.from_stride[2];
-    for (int64_t j = 0; j < first * p.channels; ++j) to[j] = 0;
+    zero_line(first * p.channels, to);
     T* inside = to + first * p.channels;
     if (p.from_channel == 1 && p.from_stride[2] == p.channels) {
-      for (int64_t j = 0; j < (last - first) * p.channels; ++j) inside[j] = from[j];
+      copy_line(from, (last - first) * p.channels, inside);
     } else if (p.from_channel == 1) {
       for (int64_t x = first; x < last; ++x, from += p.from_stride[2], inside += p.channels)
-        for (int64_t c = 0; c < p.channels; ++c) inside[c] = from[c];
+        copy_line(from, p.channels, inside);
     } else if (p.from_stride[2] == 1) {
       transpose(from, p.from_channel, p.channels, last - first, inside, p.channels);
     } else {
       for (int64_t x = first; x < last; ++x, from += p.from_stride[2], inside += p.channels)
         for (int64_t c = 0; c < p.channels; ++c) inside[c] = from[c * p.from_channel];
     }
-    for (int64_t j = last * p.channels; j < row_size; ++j) to[j] = 0;
+    zero_line(row_size - last * p.channels, to + last * p.channels);
   }
   return TENON_KERNEL_OK;
 }

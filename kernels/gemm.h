@@ -18,9 +18,9 @@ constexpr int64_t epilogue_bias = 1, epilogue_residual = 2, epilogue_relu = 4;  
 
 /// out = alpha * a * b + beta * out, + bias (one for each column), + residual, then relu; what is not flagged is left
 /// out. Buffers: a, b, out, then bias and residual where flagged. The residual may be out's own memory, element by
-/// element. Where beta is 0, out is not read. Iterations: batch * blocks of 48 rows * blocks of gemm_columns(m)
-/// columns. gemm_T: b is packed, a matrix of each batch entry `b_batch` from the next. Scratch: gemm_scratch elements.
-/// gemm_unpacked_T: b has strides; for up to 48 rows, beyond which packing first is faster. Scratch:
+/// element. Where beta is 0, out is not read. Iterations: batch * gemm_row_blocks(m) *
+/// blocks of gemm_columns(m, n) columns; more do nothing. gemm_T: b is packed, a matrix of each batch entry `b_batch` from the next. Scratch: gemm_scratch elements.
+/// gemm_unpacked_T: b has strides; for up to 56 rows, beyond which packing first is faster. Scratch:
 /// gemm_unpacked_scratch elements.
 struct GemmParams {
   int64_t batch, m, n, k, flags;
@@ -31,7 +31,13 @@ struct GemmParams {
   int64_t bias, bias_step;
   int64_t residual, residual_batch, residual_row, residual_column;
 };
-constexpr int64_t gemm_block_rows = 48, gemm_block_columns = 192, gemm_panel = 16;
+constexpr int64_t gemm_block_rows = 56, gemm_block_columns = 192, gemm_panel = 16;
+/// Blocks of rows: an even number where one is not enough, so that an even number of threads finds equal parts. A block
+/// of 56 rows takes images of 56, 28 and 14 places a side without a rest.
+constexpr int64_t gemm_row_blocks(int64_t rows) {
+  const int64_t two = 2 * gemm_block_rows;
+  return rows <= gemm_block_rows ? (rows > 0 ? 1 : 0) : (rows + two - 1) / two * 2;
+}
 /// Columns of a block, for so many rows and columns in all: nearly equal parts of whole panels, so that there is no
 /// narrow rest, and more of them where blocks would be too few to share. Where rows are few, reading the right side is
 /// all there is to do: blocks are one tile of eight panels wide, so that as many streams are read.
@@ -40,11 +46,12 @@ constexpr int64_t gemm_columns(int64_t rows, int64_t columns) {
   if (rows <= gemm_few_rows) return gemm_few_columns;
   const int64_t panels = (columns + gemm_panel - 1) / gemm_panel;
   int64_t blocks = (columns + gemm_block_columns - 1) / gemm_block_columns;
-  if (blocks * ((rows + gemm_block_rows - 1) / gemm_block_rows) < 8 && panels > 4 * blocks) blocks *= 2;
+  if (blocks * gemm_row_blocks(rows) < 4 && panels > 4 * blocks) blocks *= 2;
+  if (blocks > 1 && blocks * gemm_row_blocks(rows) % 2 == 1) ++blocks;
   return blocks == 0 ? gemm_panel : (panels + blocks - 1) / blocks * gemm_panel;
 }
 /// Panels that are packed at once where columns lie side by side.
 constexpr int64_t gemm_panels_together = 4;
-constexpr int64_t gemm_scratch = 48 * 192, gemm_unpacked_scratch = gemm_scratch + 8 * 16 * 768;
+constexpr int64_t gemm_scratch = gemm_block_rows * gemm_block_columns, gemm_unpacked_scratch = gemm_scratch + 8 * 16 * 768;
 
 }  // namespace tenon::kernels

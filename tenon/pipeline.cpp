@@ -129,16 +129,17 @@ const TrainingProgram& Walk::partition() {
 
 std::shared_ptr<const Executable> Walk::executable() {
   LoweringScope scope(options_.lowering);
-  if (!executable_) executable_ = prepare(functional(), driver_);
+  if (!executable_) executable_ = prepare(functional(), driver_, StageName::packed, options_.methods);
   return executable_;
 }
 
 std::shared_ptr<const Executable> Walk::executable_after(StageName stage) {
   LoweringScope scope(options_.lowering);
-  return prepare(functional(), driver_, stage);
+  return prepare(functional(), driver_, stage, options_.methods);
 }
 
-std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional, PassDriver& driver, StageName until) {
+std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional, PassDriver& driver, StageName until,
+                                          const optimize::MethodChoice& methods) {
   auto out = std::make_shared<Executable>();
   out->convention = functional.convention;
   Graph plain =
@@ -160,7 +161,8 @@ std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional, P
   pass("assign_layouts", StageName::packed, optimize::assign_layouts);
   pass("split_sums", StageName::packed, optimize::split_sums);
   pass("turn_products", StageName::packed, optimize::turn_products);
-  pass("pack_weights", StageName::packed, optimize::pack_weights);
+  pass("pack_weights", StageName::packed,
+       [&](Program p) { return optimize::pack_weights(std::move(p), methods); });
   return out;
 }
 std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional, StageName until) {

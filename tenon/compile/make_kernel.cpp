@@ -141,7 +141,7 @@ class Part {
   }
 
   void columns_of(const LoopGroup& columns, Val from, Val to) {
-    b_.lanes(from, to, ways(), {}, [&](Val i, const Vals&) -> Vals {
+    b_.lanes(from, to, ways(columns.extent), {}, [&](Val i, const Vals&) -> Vals {
       auto known = values_.save();
       values_.enter_lanes({&columns, 1}, i);
       point();
@@ -151,11 +151,19 @@ class Part {
     });
   }
 
-  int ways() const {
+  /// Lanes that are unrolled to. A reduction of few terms within them asks for each term where it lies: once for as
+  /// many lanes as there are.
+  int ways(SymInt extent) const {
+    const bool few = stage_.accumulators.size() == 1 && terms_ == Terms::few && is_four_bytes(stage_.accumulators[0]);
+    if (few && extent.is_int() && extent.as_int() >= 32) return extent.as_int() >= 64 ? 64 : 32;
     int sum = 0;
     for (const loop::Store& s : stage_.stores) sum += weight(program_, s.value);
     for (const loop::Accumulator& a : stage_.accumulators) sum += weight(program_, a.value);
     return sum > 24 || !stage_.accumulators.empty() ? 16 : 32;
+  }
+  static bool is_four_bytes(const loop::Accumulator& a) {
+    const bool value = a.combine != loop::Combine::argmin && a.combine != loop::Combine::argmax;
+    return value && a.type == loop::Compute::f32;
   }
 
   void domain(size_t depth, bool whole) {
@@ -176,7 +184,7 @@ class Part {
       values_.restore(std::move(known));
       return {};
     };
-    if (lane) b_.lanes(from, to, ways(), {}, body);
+    if (lane) b_.lanes(from, to, ways(group.extent), {}, body);
     else b_.loop(from, to, {}, body);
   }
 
@@ -187,7 +195,7 @@ class Part {
     b_.loop(from, to, {}, [&](Val block, const Vals&) -> Vals {
       Val first = block * block_points, last = binary(Op::min, first + block_points, end);
       for (size_t i = 0; i < stage_.stores.size(); ++i)
-        b_.lanes(first, last, ways(), {}, [&](Val position, const Vals&) -> Vals {
+        b_.lanes(first, last, ways(block_points), {}, [&](Val position, const Vals&) -> Vals {
           auto known = values_.save();
           values_.enter_lanes(loops_.domain, position);
           if (!stage_.accumulators.empty()) StageReduction(b_, stage_, loops_, values_, fixed_).emit(terms_);

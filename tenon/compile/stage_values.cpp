@@ -125,10 +125,48 @@ Place StageValues::place(uint32_t memory, const Linear& at, bool always_over_lan
   return out;
 }
 
-/// The index of a loop that has as many iterations as there are places.
-bool StageValues::whole_loop(ExprId at, SymInt places) const {
+/// Certainly one of so many places: the index of a loop that has as many iterations, or a number whose bounds are known.
+bool StageValues::is_place(ExprId at, SymInt places) const {
   const ExprNode& n = program_.arena[at];
-  return n.fn == Fn::index && loops_.extents[static_cast<size_t>(n.integer)] == places;
+  if (n.fn == Fn::index && loops_.extents[static_cast<size_t>(n.integer)] == places) return true;
+  if (!places.is_int()) return false;
+  const std::optional<Bounds> bounds = bounds_of(at);
+  return bounds && bounds->least >= 0 && bounds->most < places.as_int();
+}
+
+/// Of an index made of loops of known extents; nothing where that is not known, or could be large.
+std::optional<StageValues::Bounds> StageValues::bounds_of(ExprId id) const {
+  constexpr int64_t large = int64_t{1} << 30;
+  const ExprNode& n = program_.arena[id];
+  auto number = [](SymInt e) -> std::optional<Bounds> {
+    if (!e.is_int() || e.as_int() > large || e.as_int() < -large) return std::nullopt;
+    return Bounds{e.as_int(), e.as_int()};
+  };
+  if (n.type != Compute::i64) return std::nullopt;
+  if (n.fn == Fn::constant) return number(n.integer);
+  if (n.fn == Fn::size) return number(n.size);
+  if (n.fn == Fn::index) {
+    auto extent = number(loops_.extents[static_cast<size_t>(n.integer)]);
+    return extent ? std::optional(Bounds{0, std::max<int64_t>(extent->most - 1, 0)}) : std::nullopt;
+  }
+  if (n.args.size() != 2) return std::nullopt;
+  if (n.fn != Fn::add && n.fn != Fn::sub && n.fn != Fn::mul && n.fn != Fn::min && n.fn != Fn::max) return std::nullopt;
+  const std::optional<Bounds> a = bounds_of(n.args[0]), b = a ? bounds_of(n.args[1]) : std::nullopt;
+  if (!b) return std::nullopt;
+  Bounds out{};
+  switch (n.fn) {
+    case Fn::add: out = {a->least + b->least, a->most + b->most}; break;
+    case Fn::sub: out = {a->least - b->most, a->most - b->least}; break;
+    case Fn::min: out = {std::min(a->least, b->least), std::min(a->most, b->most)}; break;
+    case Fn::max: out = {std::max(a->least, b->least), std::max(a->most, b->most)}; break;
+    default: {
+      const auto [least, most] =
+          std::minmax({a->least * b->least, a->least * b->most, a->most * b->least, a->most * b->most});
+      out = {least, most};
+    }
+  }
+  if (out.least < -large || out.most > large) return std::nullopt;
+  return out;
 }
 
 Place StageValues::computed_place(uint32_t memory, const loop::Buffer& buffer, std::span<const ExprId> at,
@@ -142,7 +180,7 @@ Place StageValues::computed_place(uint32_t memory, const loop::Buffer& buffer, s
   bool linear = true, lane_is_linear = true;
   for (size_t d = 0; d < at.size(); ++d) {
     Val index = value(at[d]);
-    if (!whole_loop(at[d], buffer.sizes[d])) {
+    if (!is_place(at[d], buffer.sizes[d])) {
       Val fits = b_.emit(Op::ult, Type::b1, {index, size(buffer.sizes[d])});
       inside = inside.builder ? inside & fits : fits;
     }
@@ -197,6 +235,9 @@ Val StageValues::load(ExprId id, const ExprNode& n) {
   if (n.guard != ~0u) wanted = value(n.guard);
   bool lanes = n.guard != ~0u && varies(wanted);
   Place at = computed_place(from, buffer, n.args, wanted.builder ? &wanted : nullptr, inside, lanes);
+  bool certain = !wanted.builder;
+  for (size_t d = 0; certain && d < n.args.size(); ++d) certain = is_place(n.args[d], buffer.sizes[d]);
+  if (certain) return from_memory(b_.load(at), buffer.dtype);
   Val guard = wanted.builder ? wanted & inside : inside;
   bool uniform = !at.offset.builder && !at.over_lanes;
   if (uniform && varies(guard)) {

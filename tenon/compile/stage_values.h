@@ -69,7 +69,11 @@ class StageValues {
   /// A place by computed indices, and whether it is inside of the buffer; a fault where it is not and `wanted` holds.
   Place computed_place(uint32_t memory, const loop::Buffer& buffer, std::span<const loop::ExprId> at, const Val* wanted,
                        Val& inside, bool always_over_lanes);
-  bool whole_loop(loop::ExprId at, SymInt places) const;
+  bool is_place(loop::ExprId at, SymInt places) const;
+  struct Bounds {
+    int64_t least, most;
+  };
+  std::optional<Bounds> bounds_of(loop::ExprId id) const;
   bool varies(Val v) const { return b_.value(v.id).varying; }
 
   struct Position {

@@ -75,6 +75,8 @@ ConvMethod weight_gradient_method(const Program& program, const Convolution& c, 
   return winograd * 1.1 < direct ? ConvMethod::winograd : ConvMethod::direct;
 }
 
+bool has_methods(const Program& program, const Convolution& c) { return !c.packed && can_be_winograd(program, c); }
+
 ConvMethod method_of(const Program& program, const Convolution& c, const MachineCosts& costs) {
   if (!can_be_winograd(program, c)) return ConvMethod::direct;
   const bool winograd =

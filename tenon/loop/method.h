@@ -18,6 +18,8 @@ struct MachineCosts {
   double weight = 4;  // and of a pair of channels' weights
 };
 
+/// Whether there is more than one method for it; what is packed is decided.
+bool has_methods(const Program& program, const Convolution& convolution);
 /// Packed: the method that its weights were packed for; their buffer's sizes tell. Else the one that costs less:
 /// Winograd needs 16 products instead of 36 for four results, but transforms, weights 16/9 as large and tiles that
 /// reach beyond the image; it is for f32 and results with channels side by side, in multiples of 16. Errors stay those

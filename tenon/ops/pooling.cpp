@@ -104,7 +104,7 @@ void lower_max_pool(Lower& l, Ref x, size_t space, const Sizes& extents,
     Compute type = loop::compute_of(x.dtype());
     auto value = [&](const Index& r) {
       PoolElement p = element(i, r);
-      return x.at_if(p.inside, p.at, lowest(l, type));
+      return p.always ? x.at(p.at) : x.at_if(p.inside, p.at, lowest(l, type));
     };
     l.store(l.out(0), i, l.reduce(loop::Combine::max, extents, value));
     if (!indexed) return;

@@ -30,6 +30,7 @@ Sizes pooled_sizes(const ArgsView& call, const TensorMeta& x, const Windows& win
 struct PoolElement {
   Index at;
   loop::Expr inside;
+  bool always = false;  // inside
 };
 /// The largest element of each window and, where there is a second result, its place in the plane. Of several NaN the
 /// last one counts. `element(i, r)` is element r of the window of result i; no window is larger than `extents`.

@@ -14,18 +14,33 @@ namespace {
 using loop::Compute;
 using loop::Expr;
 
+/// Without padding, every window lies within the image.
+bool fits(Lower& l, Ref x, const Windows& w, size_t first, size_t k) {
+  const SymInt reach = w.dilation[k] * (w.kernel[k] - 1) + 1;
+  return statically_true(sym::le((l.out().size(first + k) - 1) * w.stride[k] + reach, x.size(first + k)));
+}
+
 PoolElement max_pool_element(Lower& l, Ref x, const Windows& w, const Index& i, const Index& r) {
   size_t first = i.size() - w.space;
-  PoolElement p{i, loop::constant(l.program.arena, 1.0, Compute::boolean)};
+  PoolElement p{i, loop::constant(l.program.arena, 1.0, Compute::boolean), true};
   for (size_t k = 0; k < w.space; ++k) {
-    Expr corner = i[first + k] * l.extent(w.stride[k]) - l.extent(w.padding[k]), step = l.extent(w.dilation[k]);
+    const SymInt reach = w.dilation[k] * (w.kernel[k] - 1) + 1;
+    const bool plain = w.padding[k] == SymInt(0), dense = w.dilation[k] == SymInt(1);
+    Expr corner = i[first + k] * l.extent(w.stride[k]), step = l.extent(w.dilation[k]);
+    if (!plain) corner = corner - l.extent(w.padding[k]);
     // The first element that is inside comes first, so that it wins where all are equal.
-    Expr start =
-        w.padding[k] == SymInt(0) ? corner : max(corner, corner - call(loop::Fn::floor_div, corner, step) * step);
-    Expr at = start + r[k] * step;
-    Expr end = min(corner + l.extent(w.dilation[k] * (w.kernel[k] - 1) + 1), l.extent(x.size(first + k)));
-    p.inside = p.inside && at < end;
-    p.at[first + k] = at;
+    Expr start = plain   ? corner
+                 : dense ? max(corner, l.extent(0))
+                         : max(corner, corner - call(loop::Fn::floor_div, corner, step) * step);
+    p.at[first + k] = start + r[k] * step;
+    if (l.outs() == 1 && dense && !(plain && fits(l, x, w, first, k))) {
+      // Where only the largest element is asked for, the last one inside may be taken more than once.
+      p.at[first + k] = min(p.at[first + k], min(corner + l.extent(reach), l.extent(x.size(first + k))) - l.extent(1));
+      continue;
+    }
+    if (plain && fits(l, x, w, first, k)) continue;
+    p.inside = p.inside && p.at[first + k] < min(corner + l.extent(reach), l.extent(x.size(first + k)));
+    p.always = false;
   }
   return p;
 }

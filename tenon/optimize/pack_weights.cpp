@@ -2,7 +2,6 @@
 
 #include <map>
 
-#include "tenon/loop/method.h"
 #include "tenon/loop/pack.h"
 #include "tenon/optimize/anchors.h"
 #include "tenon/optimize/compact.h"
@@ -24,7 +23,7 @@ bool fits(const loop::Program& program, const loop::Operand& weights, const loop
 
 class Packing {
  public:
-  explicit Packing(loop::Program& program) : program_(program) {}
+  Packing(loop::Program& program, const MethodChoice& choice) : program_(program), choice_(choice) {}
   void run(std::vector<loop::Step>& steps) {
     for (loop::Step& step : steps) {
       if (auto* g = std::get_if<loop::Gemm>(&step)) {
@@ -36,13 +35,18 @@ class Packing {
         if (c->packed || c->part == loop::ConvPart::weight_gradient || !c->groups.is_int()) continue;
         const loop::Operand& out = c->part == loop::ConvPart::forward ? c->y : c->x;
         if (fits(program_, c->w, out))
-          *c = with_packed(*c, packed(loop::pack_of(*c, 0), program_.buffers[out.buffer].dtype,
-                                      loop::method_of(program_, *c, {.weight = 0})));
+          *c = with_packed(*c, packed(loop::pack_of(*c, 0), program_.buffers[out.buffer].dtype, method_of(*c)));
       }
     }
   }
 
  private:
+  loop::ConvMethod method_of(const loop::Convolution& c) const {
+    if (choice_ && loop::has_methods(program_, c))
+      if (std::optional<loop::ConvMethod> chosen = choice_(program_, c)) return *chosen;
+    return loop::method_of(program_, c, {.weight = 0});
+  }
+
   /// The buffer that holds these weights packed; equal ones share it.
   BufferId packed(loop::Pack pack, DType dtype, loop::ConvMethod method = loop::ConvMethod::direct) {
     const loop::Buffer& view = program_.buffers[pack.from.buffer];
@@ -60,13 +64,14 @@ class Packing {
   }
 
   loop::Program& program_;
+  const MethodChoice& choice_;
   std::map<std::string, BufferId> known_;
 };
 
 }  // namespace
 
-loop::Program pack_weights(loop::Program program) {
-  Packing(program).run(program.steps);
+loop::Program pack_weights(loop::Program program, const MethodChoice& choice) {
+  Packing(program, choice).run(program.steps);
   settle_derived(program);
   return compact(std::move(program));
 }

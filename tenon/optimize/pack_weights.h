@@ -1,11 +1,20 @@
 // Weights in the layout that the kernel library reads, packed when the state changes.
 #pragma once
+#include <functional>
+#include <optional>
+
+#include "tenon/loop/method.h"
 #include "tenon/loop/program.h"
 
 namespace tenon::optimize {
 
+/// How a convolution that has more than one method is computed; nothing: as costs say.
+using MethodChoice =
+    std::function<std::optional<loop::ConvMethod>(const loop::Program& program, const loop::Convolution& convolution)>;
+
 /// Right sides of products and weights of convolutions that are fixed state, or made of it, are packed in on_state,
-/// each once, and read packed: for the method that costs least (loop/method.h). Results of a method keep their bits.
-loop::Program pack_weights(loop::Program program);
+/// each once, and read packed: for the method that is chosen, or costs least (loop/method.h). Results of a method
+/// keep their bits.
+loop::Program pack_weights(loop::Program program, const MethodChoice& choice = {});
 
 }  // namespace tenon::optimize

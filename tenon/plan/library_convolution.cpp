@@ -158,8 +158,7 @@ class ConvolutionCalls {
         points *= sym::ceil_div(size[d], taps_.phases(d));
         phases *= taps_.phases(d);
       }
-      call.extent = phases * taps_.groups * column_blocks(points, taps_.columns) *
-                    sym::ceil_div(points, kernels::gemm_block_rows);
+      call.extent = phases * taps_.groups * column_blocks(points, taps_.columns) * row_blocks(points);
       const SymInt terms = sym::floor_div(taps_.count() * taps_.inner, phases) + 1;
       call.grain = block_grain(points, block_columns(points, taps_.columns) * terms);
       call.scratch = SymInt(kernels::gemm_scratch * bytes(dtype_));
@@ -205,7 +204,7 @@ class ConvolutionCalls {
       call.extent = panels * taps_.kernel[0] * taps_.kernel[1];
     } else {
       call.extent = taps_.groups * sym::ceil_div(taps_.columns, kernels::gemm_block_columns) *
-                    sym::ceil_div(taps_.count() * taps_.inner, kernels::gemm_block_rows);
+                    row_blocks(taps_.count() * taps_.inner);
       call.scratch = SymInt(kernels::gemm_scratch * bytes(dtype_));
     }
     out_.calls.push_back(std::move(call));

@@ -40,6 +40,12 @@ SymInt column_blocks(SymInt rows, SymInt columns) {
   return sym::ceil_div(columns, kernels::gemm_block_columns) * SymInt(2);
 }
 
+SymInt row_blocks(SymInt rows) {
+  if (rows.is_int()) return kernels::gemm_row_blocks(rows.as_int());
+  return sym::ceil_div(rows, kernels::gemm_block_rows) +
+         sym::min(sym::floor_div(rows, kernels::gemm_block_rows + 1), 1);
+}
+
 bool has_whole_rows(SymInt rows, SymInt columns) {
   if (!columns.is_int()) return false;
   const int64_t n = columns.as_int();
@@ -47,8 +53,8 @@ bool has_whole_rows(SymInt rows, SymInt columns) {
 }
 
 SymInt block_grain(SymInt rows, SymInt work) {
-  const SymInt costs = sym::max(sym::min(rows, kernels::gemm_block_rows), 16);
-  return sym::floor_div(1 << 19, costs * work + 1) + 1;
+  const SymInt costs = sym::max(sym::min(rows, kernels::gemm_block_rows), 4);
+  return sym::floor_div(1 << 17, costs * work + 1) + 1;
 }
 
 }  // namespace tenon::plan

@@ -47,10 +47,12 @@ class MatrixChecks : public Checks {
 SymInt block_columns(SymInt rows, SymInt columns);
 /// How many blocks of columns there are; at most, where only the run tells.
 SymInt column_blocks(SymInt rows, SymInt columns);
+/// How many blocks of rows there are; at most, where only the run tells.
+SymInt row_blocks(SymInt rows);
 /// A block has all columns.
 bool has_whole_rows(SymInt rows, SymInt columns);
-/// Blocks that make a chunk worth a thread, of so many rows and `work` products for each. Up to 16 rows cost the same:
-/// what is waited for is the right side.
+/// Blocks that make a chunk worth a thread, of so many rows and `work` products for each: half a microsecond at least.
+/// Up to four rows cost the same: what is waited for is the right side.
 SymInt block_grain(SymInt rows, SymInt work);
 
 LibraryCalls convolution_pack(const loop::Program& program, const loop::Pack& pack);

@@ -70,6 +70,13 @@ class Compile(CommandTest):
         self.assertLess(self.compiled(file, "--target", "x86-64-v3").stat().st_size, len(first))
         self.assertIn("artifact for x86-64-v3, made by", self.good("show", self.scratch / "b_odd_cnn_eval.so"))
 
+    def test_tuned_gives_the_same_numbers(self):
+        file = FILES / "b_odd_cnn_eval.pt2"
+        expected, results = self.results(file), self.results(self.compiled(file, "--tune"))
+        self.assertEqual(expected.keys(), results.keys())
+        for key, array in expected.items():
+            numpy.testing.assert_allclose(results[key], array, rtol=1e-4, atol=1e-6, err_msg=key)
+
     def test_without_a_compiler_and_with_an_empty_path(self):
         out = self.scratch / "o.so"
         done = subprocess.run([TENON, "compile", str(FILES / "a_mlp.pt2"), "-o", str(out)], env={"PATH": ""}, capture_output=True, text=True)

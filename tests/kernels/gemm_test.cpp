@@ -118,7 +118,7 @@ void check(const Case& c) {
         KernelCall call{named<T>(is_packed ? "gemm" : "gemm_unpacked"),
                         {left.data(), is_packed ? packed.data() : right.data(), result.data()},
                         words(p),
-                        c.batch * ((c.m + 47) / 48) * ((c.n + gemm_columns(c.m, c.n) - 1) / gemm_columns(c.m, c.n)),
+                        c.batch * gemm_row_blocks(c.m) * ((c.n + gemm_columns(c.m, c.n) - 1) / gemm_columns(c.m, c.n)),
                         grain,
                         (is_packed ? gemm_scratch : gemm_unpacked_scratch) * Int{sizeof(T)}};
         if (c.bias) call.buffers.push_back(row.data());

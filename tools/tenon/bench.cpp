@@ -67,22 +67,42 @@ std::vector<double> repeat(const std::function<void()>& run, double seconds) {
   return out;
 }
 
-void add_kernels(Measured& measured, artifact::CompiledSession& session, const std::function<void()>& run) {
+/// What each kernel takes in one run: the median of many, since a run that is watched may be disturbed like any other.
+void add_kernels(Measured& measured, artifact::CompiledSession& session, const std::function<void()>& run,
+                 double seconds) {
   std::vector<artifact::StepTime> times;
-  session.observe(&times);
-  constexpr size_t runs = 5;
-  for (size_t i = 0; i < runs; ++i) run();
-  session.observe(nullptr);
   std::map<std::string, size_t> known;
-  for (const artifact::StepTime& t : times) {
-    if (!t.kernel) continue;
-    auto [found, is_new] = known.try_emplace(t.name, measured.kernels.size());
-    if (is_new) measured.kernels.push_back({t.name});
-    KernelTime& k = measured.kernels[found->second];
-    ++k.calls;
-    k.ms += static_cast<double>(t.nanoseconds) / 1e6 / runs;
-    k.flops += t.flops / runs;
-    k.bytes += t.bytes / runs;
+  std::vector<std::vector<double>> runs_ms;  // of each kernel
+  size_t runs = 0;
+  auto observe = [&] {
+    times.clear();
+    run();
+    std::vector<double> sums(measured.kernels.size(), 0);
+    for (const artifact::StepTime& t : times) {
+      if (!t.kernel) continue;
+      auto [found, is_new] = known.try_emplace(t.name, measured.kernels.size());
+      if (is_new) {
+        measured.kernels.push_back({t.name});
+        runs_ms.emplace_back();
+        sums.push_back(0);
+      }
+      KernelTime& k = measured.kernels[found->second];
+      ++k.calls;
+      k.flops += t.flops;
+      k.bytes += t.bytes;
+      sums[found->second] += static_cast<double>(t.nanoseconds) / 1e6;
+    }
+    for (size_t i = 0; i < sums.size(); ++i) runs_ms[i].push_back(sums[i]);
+    ++runs;
+  };
+  session.observe(&times);
+  repeat(observe, std::min(seconds, 0.5));
+  session.observe(nullptr);
+  for (size_t i = 0; i < measured.kernels.size(); ++i) {
+    std::sort(runs_ms[i].begin(), runs_ms[i].end());
+    measured.kernels[i].ms = runs_ms[i][runs_ms[i].size() / 2];
+    measured.kernels[i].flops /= static_cast<double>(runs);
+    measured.kernels[i].bytes /= static_cast<double>(runs);
   }
   for (KernelTime& k : measured.kernels) {
     k.calls /= runs;
@@ -111,7 +131,7 @@ Measured measure_compiled(const BenchRequest& request) {
   out.runs_ms = repeat(run, request.seconds);
   out.peak_bytes = resident("VmHWM") - before;
   out.machine = measure_roofline(request.threads);
-  add_kernels(out, session, run);
+  add_kernels(out, session, run, request.seconds);
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "tenon/artifact/emit_source.h"
+#include "tenon/artifact/tune.h"
 #include "tools/tenon/files.h"
 #include "tools/tenon/progress.h"
 #include "tools/tenon/verbs.h"
@@ -19,7 +20,11 @@ int compile_file(const CompileRequest& request) {
   Progress progress(text("compiling ", shown(request.file)));
   about(request.file, [&] {
     program.check_payloads();
-    Walk walk(program);
+    artifact::Tuner tuner;
+    WalkOptions walk_options;
+    if (request.tune)
+      walk_options.methods = [&](const loop::Program& p, const loop::Convolution& c) { return tuner.choose(p, c); };
+    Walk walk(program, std::move(walk_options));
     artifact::CompileOptions options;
     options.targets = request.targets;
     options.updatable = request.updatable;
@@ -34,7 +39,11 @@ int compile_file(const CompileRequest& request) {
     if (!request.out.empty() && request.with_c)
       artifact::compile_with_c(*made.executable, *made.state, request.out, options);
     else if (!request.out.empty()) artifact::compile_program(*made.executable, *made.state, request.out, options);
-    if (request.verbose) report_passes(walk.passes());
+    if (request.verbose) {
+      report_passes(walk.passes());
+      for (const artifact::Tuner::Measured& m : tuner.measured())
+        complain(text("convolution ", m.convolution, ": direct ", m.us[0], " us, winograd ", m.us[1], " us"));
+    }
   });
   return ok;
 }

@@ -256,6 +256,9 @@ void add_compile(CLI::App& app, CompileRequest& request) {
           },
           "native, x86-64-v3 (AVX2) or x86-64-v4 (AVX-512); code for both by default, the better is taken at load")
       ->type_name("TARGET");
+  verb->add_flag("--tune", request.tune,
+                 "Measure on this machine how each convolution is computed best, and write the choice: results of two "
+                 "such files may differ in their last bits, runs of one never; -v says what was measured");
   verb->add_flag("--updatable", request.updatable,
                  "Keep weights as they are, so that they can be set, saved and loaded by name");
   verb->add_flag("!--no-samples", request.samples, "Leave the sample inputs out");

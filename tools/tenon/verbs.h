@@ -68,6 +68,7 @@ struct CompileRequest {
   std::vector<artifact::Target> targets = {artifact::Target::x86_64_v3, artifact::Target::x86_64_v4};
   bool updatable = false;
   bool samples = true;  // kept in the artifact
+  bool tune = false;    // what is chosen between is measured on this machine
   bool with_c = false;  // the stages by the system's compiler
   std::string source;   // a folder to write source to; empty: none
   bool verbose = false;
