@@ -16,8 +16,8 @@ void Lowering::run() {
   find_outputs();
   program_.origins.emplace_back("the arguments");
   for (const sym::Guard& guard : convention_.guards)
-    add_guard(guard.condition, text("the program was exported under ", guard.reason, guard.where.empty() ? "" : ", where ",
-                                    guard.where));
+    add_guard(guard.condition, text("the program was exported under ", guard.reason,
+                                    guard.where.empty() ? "" : ", where ", guard.where));
   lower_nodes();
   program_.origins.emplace_back("the results");
   add_outputs();

@@ -44,11 +44,22 @@ Planned Planner::run() {
     for (size_t u : batches_[now_]) batch.push_back(&made_[u]);
     execute(batch);
   }
+  require_told();
   finish_outputs();
   store_random();
   drop_unused_state();
   t().weights_size(weights_);
   return std::move(out_);
+}
+
+void Planner::require_told() const {
+  if (untold_.empty()) return;
+  for (const loop::Buffer& b : program_.buffers)
+    for (const Sizes* list : {&b.sizes, &b.strides})
+      for (SymInt e : *list)
+        for (SymInt s : sym::symbols_of(e))
+          if (untold_.contains(s.name()))
+            fail(b.name, ": its sizes are ", b.sizes, ", and no input and no data tell how much that is");
 }
 
 std::string to_text(const Planned& planned) {

@@ -58,6 +58,7 @@ class Planner {
 
   void add_random(const loop::Input& in);
   void advance_random();
+  void require_told() const;
   void store_random();
 
   void add_output(size_t i);
@@ -144,6 +145,7 @@ class Planner {
   std::unordered_map<std::string_view, std::vector<BufferId>> deferred_;  // outputs, by a symbol that data will tell
   std::vector<std::string_view> bound_here_;                              // symbols that this list of steps binds
   std::unordered_set<std::string_view> unbound_;                          // symbols that data will tell
+  std::unordered_set<std::string_view> untold_;                           // those of them that no step has told yet
   struct Waiting {
     Expr value;
     Id as;

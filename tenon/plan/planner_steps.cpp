@@ -309,6 +309,7 @@ void Planner::control(Id body, const loop::Step& step, const loop::Control& c) {
     case loop::Control::Kind::counted: {
       Id symbol = declared(c.symbol);
       unbound_.erase(c.symbol.name());
+      untold_.erase(c.symbol.name());
       Expr value = expr(c.value);
       t().counted(body, symbol, value, nested(c.bodies[0]));
       break;

@@ -244,6 +244,7 @@ void Planner::declare_unknown(const loop::Buffer& b) {
 Id Planner::declared(SymInt symbol) {
   if (symbols_.has(symbol)) return symbols_.id(symbol);
   unbound_.insert(symbol.name());
+  untold_.insert(symbol.name());
   Id id = symbols_.declare(symbol, {});  // checks say what data may be
   open_.insert(id);
   return id;
@@ -252,6 +253,7 @@ Id Planner::declared(SymInt symbol) {
 // What becomes known here lies in a segment of its own.
 void Planner::bound(Id body, SymInt symbol) {
   unbound_.erase(symbol.name());
+  untold_.erase(symbol.name());
   bound_here_.push_back(symbol.name());
   segment_.reset();
   open_.erase(symbols_.id(symbol));

@@ -325,6 +325,8 @@ def symbols(files):
     expression("two_arguments", "Symbol('s31', 's32')", "a symbol has two names")
     expression("trailing", "Symbol('s31', positive=True, integer=True) + ", "a symbolic size ends in an operator")
     expression("power_tower", "Pow(Pow(Integer(9), Integer(99)), Integer(99))", "a symbolic size is astronomically large")
+    files.model("symbol_told_by_nobody", "a size that other tensors have is that of no input",
+                put(at, "Symbol('s99', positive=True, integer=True)"), verb="execute")
     files.model("symbol_without_range", "a size of an input without a range is legal", put(["range_constraints"], {}), verdict="good")
     files.model("range_empty", "a range's minimum is greater than its maximum",
                 put(["range_constraints", "s31"], {"min_val": 9, "max_val": 3}))

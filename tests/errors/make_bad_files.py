@@ -2,7 +2,7 @@
 
 OUTDIR/index.json says of each file: "verdict" ("bad", or "good" where the oddity is legal), "mistake", and "verb": "all", "run"
 (only `run` without --inputs reads it), "weights" (only verbs that read the bytes of payloads: run, convert, grad), "operators"
-(verbs that must know each operator: convert keeps those it does not know) or "compute" (run, grad, compile).
+(verbs that must know each operator: convert keeps those it does not know) "compute" (run, grad, compile) or "execute" (run, compile).
 """
 
 import json

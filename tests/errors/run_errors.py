@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 MESSAGES = HERE / "messages.txt"
 VERBS = {"all": ("show", "run", "grad", "convert", "compile"), "run": ("run",), "weights": ("run", "grad", "convert", "compile"),
-         "operators": ("show", "run", "grad", "compile"), "compute": ("run", "grad", "compile")}
+         "operators": ("show", "run", "grad", "compile"), "compute": ("run", "grad", "compile"), "execute": ("run", "compile")}
 SECONDS, KILOBYTES = 10, 1 << 20
 
 

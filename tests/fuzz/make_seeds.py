@@ -102,6 +102,28 @@ for release, stem in [("2.4", "a_mlp_dynamic"), ("2.4", "l_no_grad_region"), ("2
                     put("weights", f"{release}_{stem}", content)
             parts.append(name.encode() + b"\n" + content)
     put("flat", f"{release}_{stem}", b"\n%%\n".join(parts))
+# Graphs within graphs, and what vmap and jvp leave.
+for stem in ("n_loop", "n_map_over_rows", "n_scan_of_a_cell", "n_associative_scan_of_sums"):
+    with zipfile.ZipFile(data / "torch-2.15" / f"{stem}.pt2") as archive:
+        put("program", f"{stem}.json", archive.read(f"{stem}/models/model.json"))
+
+
+def traced(name, function, *inputs):
+    class Program(torch.nn.Module):
+        def forward(self, *args):
+            return function(*args)
+
+    made = torch.export.export(Program(), inputs)
+    for node in made.graph.nodes:
+        node.meta.pop("stack_trace", None)
+    out = io.BytesIO()
+    torch.export.save(made, out)
+    with zipfile.ZipFile(out) as archive:
+        put("program", f"{name}.json", archive.read(next(n for n in archive.namelist() if n.endswith("models/model.json"))))
+
+
+traced("vmap_within_vmap", lambda x: torch.vmap(torch.vmap(lambda e: e * e + 1))(x).sum(0), torch.randn(2, 3))
+traced("jvp", lambda x, t: torch.func.jvp(lambda v: v.sin() * v, (x,), (t,)), torch.randn(3), torch.randn(3))
 for name in ("state", "parameter", "sample4"):
     put("weights", name, (here / "pickle" / name).read_bytes())
 

@@ -309,7 +309,7 @@ class Generator {
 
   // A region around a few nodes over one tensor.
   void region(GraphText& g, int depth) {
-    bool autocast = choices_.one_in(2);
+    size_t kind = choices_.below(3);  // autocast, gradients on or off, a graph that is called
     const Named operand = pool_[pool_.size() - 1 - choices_.below(pool_.size())];
     std::vector<Named> outside = pool_;
     std::vector<NamedNumber> numbers_outside;
@@ -332,16 +332,17 @@ class Generator {
     std::string result = described(g, last.meta);
     std::string graph = text(R"({"as_graph": {"name": "submod", "graph": )", inside.json(), "}}");
     std::vector<std::pair<std::string, std::string>> args;
-    if (autocast)
+    if (kind == 0)
       args = {{"", R"({"as_string": "cpu"})"},
               {"", R"({"as_scalar_type": 13})"},
               {"", R"({"as_bool": true})"},
               {"", R"({"as_bool": true})"}};
-    else args = {{"", R"({"as_bool": false})"}};
+    else if (kind == 1) args = {{"", R"({"as_bool": false})"}};
     args.emplace_back("", graph);
+    if (kind == 2) args.emplace_back("", R"({"as_string": "submod"})");
     args.emplace_back("", as_tensor(operand.name));
-    g.node(autocast ? "torch.ops.higher_order.wrap_with_autocast" : "torch.ops.higher_order.wrap_with_set_grad_enabled",
-           args, {as_tensor(result)});
+    constexpr std::string_view targets[] = {"wrap_with_autocast", "wrap_with_set_grad_enabled", "invoke_subgraph"};
+    g.node(text("torch.ops.higher_order.", targets[kind]), args, {as_tensor(result)});
   }
 
   void node(GraphText& g, int depth) {
