@@ -132,6 +132,8 @@ CallResults NodeTracer::node(const Op& op, CallArgs args) {
       node.results.emplace_back(made);
       results.emplace_back(*number);
     } else {
+      if (metas.values.size() > 1 && meta.is<std::vector<TensorMeta>>())
+        names.make("getitem");  // a list among other results has a node of its own in torch.fx
       Arg result = map_tensors<Value>(meta, [&](const TensorMeta& m) {
         TensorMeta clean = m;
         clean.wrapped_number = clean.requires_grad = false;

@@ -1,4 +1,4 @@
-"""d: torchvision resnet18. e, f, g: transformers BertModel, GPT2LMHeadModel, LlamaForCausalLM, two layers each.
+"""d: torchvision resnet18, and the operators of its detectors. e, f, g: transformers BertModel, GPT2LMHeadModel, LlamaForCausalLM, two layers each.
 
 All with random weights. The libraries are imported only when such a program is asked for.
 """
@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.export import Dim
 
-from programs import Program, jitter, program
+from programs import Function, Program, jitter, program
 
 
 def steady(model, *sizes):
@@ -41,6 +41,59 @@ def resnet18_train():
     from torchvision.models import resnet18
     model = jitter_statistics(resnet18(num_classes=10)).train()
     return Program(model, (steady(model, 3, 3, 65, 70),), dynamic_shapes=({0: Dim("batch")},), more=[((steady(model, 2, 3, 65, 70),), {})])
+
+
+@program("d", needs="torchvision")
+def boxes_of_a_detector():
+    from torchvision import ops
+
+    def forward(boxes, scores, classes):
+        kept = ops.nms(boxes, scores, 0.3)
+        return boxes[kept].sum(0), ops.batched_nms(boxes, scores, classes, 0.5), ops.box_iou(boxes, boxes)
+
+    def sample(n):
+        corners = torch.rand(n, 2)
+        return torch.cat([corners, corners + 0.3 + torch.rand(n, 2)], 1), torch.rand(n), torch.randint(0, 3, (n,))
+    return Program(Function(forward), sample(9), dynamic_shapes=({0: Dim.AUTO},) * 3, more=[(sample(6), {})])
+
+
+class Regions(nn.Module):
+    """Two levels of features, of which each box takes the one that fits its size."""
+
+    def __init__(self):
+        super().__init__()
+        from torchvision import ops
+        self.fine, self.coarse = nn.Conv2d(3, 4, 3, padding=1), nn.Conv2d(4, 4, 3, stride=2, padding=1)
+        self.pool = ops.MultiScaleRoIAlign(["fine", "coarse"], 3, 2)
+
+    def forward(self, image, boxes):
+        from torchvision import ops
+        fine = self.fine(image)
+        coarse = self.coarse(fine)
+        pooled = self.pool({"fine": fine, "coarse": coarse}, [boxes.detach()], [(32, 32)])
+        return pooled.mean((2, 3)), ops.roi_align(fine, [boxes.detach()], 2, aligned=True)
+
+
+@program("d", needs="torchvision")
+def regions_of_a_detector():
+    boxes = torch.tensor([[1.0, 1, 20, 20], [2, 3, 9, 30], [0, 0, 4, 4]])
+    return Program(Regions(), (torch.randn(1, 3, 16, 16), boxes))
+
+
+class Deformed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        from torchvision import ops
+        self.offset, self.mask = nn.Conv2d(3, 18, 3, padding=1), nn.Conv2d(3, 9, 3, padding=1)
+        self.deformed = ops.DeformConv2d(3, 4, 3, padding=1)
+
+    def forward(self, x):
+        return self.deformed(x, self.offset(x), self.mask(x).sigmoid()).tanh()
+
+
+@program("d", needs="torchvision")
+def windows_that_move():
+    return Program(Deformed(), (torch.randn(2, 3, 5, 6),))
 
 
 def jitter_statistics(module):

@@ -1,6 +1,7 @@
 """o: numbers that a program reads from its tensors, and sizes computed from sizes."""
 
 import torch
+from torch import nn
 from torch.export import Dim
 from torch.nn import functional as F
 
@@ -184,3 +185,58 @@ def input_turned():
 
     return Program(Function(forward), (torch.randn(3, 4),), dynamic_shapes=({0: AUTO, 1: AUTO},), gradient=False,
                    more=[((torch.randn(5, 2),), {})])
+
+
+class Rows(nn.Module):
+    """Writes to the row that a counter names, which may be counted from the end."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("rows", torch.randn(4, 3))
+        self.register_buffer("next", torch.tensor(2))
+
+    def forward(self, x):
+        self.next += 1
+        self.rows[self.next % 4] = x
+        return self.rows.sum(0) * x
+
+
+@program("o")
+def row_that_a_counter_names():
+    return Program(Rows(), (torch.randn(3),))
+
+
+@program("o")
+def as_many_as_the_data_select():
+    def forward(x, mask):
+        return torch.masked_select(x, mask).cumsum(0)
+
+    return Program(Function(forward), (torch.randn(3, 4), torch.rand(3, 4) > 0.4),
+                   more=[((torch.randn(3, 4), torch.zeros(3, 4, dtype=torch.bool)), {})])
+
+
+@program("o")
+def shaped_by_an_item():
+    def forward(x, n):
+        rows = n.item()
+        torch._check(rows > 1)
+        torch._check(x.shape[0] % rows == 0)
+        return x.reshape(rows, -1).sum(1)
+
+    return Program(Function(forward), (torch.randn(12), torch.tensor(3)), more=[((torch.randn(12), torch.tensor(4)), {})])
+
+
+@program("o")
+def pieces_of_any_size():
+    def forward(x):
+        return torch.chunk(x, 2, 0), torch.tensor_split(x, 2, 0), torch.eye(x.shape[0]) @ x
+
+    return Program(Function(forward), (torch.randn(4, 5),), dynamic_shapes=({0: AUTO},), more=[((torch.randn(8, 5),), {})])
+
+
+@program("o")
+def beside_what_has_no_gradient():
+    def forward(x, y):
+        return x * y, torch.floor_divide(x, y)
+
+    return Program(Function(forward), (torch.randn(3), torch.randn(3)))

@@ -11,6 +11,9 @@ from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 
 from reference import Copies, Run, run, to_numpy, user_inputs
 
+if importlib.util.find_spec("torchvision"):
+    import torchvision  # noqa: F401 (its operators)
+
 torch.set_num_threads(1)
 logging.disable(logging.WARNING)  # a file that cannot be loaded is reported in one line
 GRADIENTS = (OutputKind.GRADIENT_TO_PARAMETER, OutputKind.GRADIENT_TO_USER_INPUT)
