@@ -19,9 +19,9 @@ constexpr int64_t epilogue_bias = 1, epilogue_residual = 2, epilogue_relu = 4;  
 /// out = alpha * a * b + beta * out, + bias (one for each column), + residual, then relu; what is not flagged is left
 /// out. Buffers: a, b, out, then bias and residual where flagged. The residual may be out's own memory, element by
 /// element. Where beta is 0, out is not read. Iterations: batch * gemm_row_blocks(m) *
-/// blocks of gemm_columns(m, n) columns; more do nothing. gemm_T: b is packed, a matrix of each batch entry `b_batch` from the next. Scratch: gemm_scratch elements.
-/// gemm_unpacked_T: b has strides; for up to 56 rows, beyond which packing first is faster. Scratch:
-/// gemm_unpacked_scratch elements.
+/// blocks of gemm_columns(m, n) columns; more do nothing. gemm_T: b is packed, a matrix of each batch entry `b_batch`
+/// from the next. Scratch: gemm_scratch elements. gemm_unpacked_T: b has strides; for up to 56 rows, beyond which
+/// packing first is faster. Scratch: gemm_unpacked_scratch elements.
 struct GemmParams {
   int64_t batch, m, n, k, flags;
   double alpha, beta;
@@ -52,6 +52,7 @@ constexpr int64_t gemm_columns(int64_t rows, int64_t columns) {
 }
 /// Panels that are packed at once where columns lie side by side.
 constexpr int64_t gemm_panels_together = 4;
-constexpr int64_t gemm_scratch = gemm_block_rows * gemm_block_columns, gemm_unpacked_scratch = gemm_scratch + 8 * 16 * 768;
+constexpr int64_t gemm_scratch = gemm_block_rows * gemm_block_columns,
+                  gemm_unpacked_scratch = gemm_scratch + 8 * 16 * 768;
 
 }  // namespace tenon::kernels

@@ -161,8 +161,7 @@ std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional, P
   pass("assign_layouts", StageName::packed, optimize::assign_layouts);
   pass("split_sums", StageName::packed, optimize::split_sums);
   pass("turn_products", StageName::packed, optimize::turn_products);
-  pass("pack_weights", StageName::packed,
-       [&](Program p) { return optimize::pack_weights(std::move(p), methods); });
+  pass("pack_weights", StageName::packed, [&](Program p) { return optimize::pack_weights(std::move(p), methods); });
   return out;
 }
 std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional, StageName until) {

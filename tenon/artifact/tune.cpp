@@ -53,8 +53,7 @@ class Candidate {
     const bool forward = c.part == loop::ConvPart::forward;
     const DType dtype = whole.buffers[c.y.buffer].dtype;
     const loop::Pack pack = loop::pack_of(c, 0);
-    const Sizes packed =
-        method == ConvMethod::winograd ? loop::transformed_sizes(pack) : loop::packed_sizes(pack);
+    const Sizes packed = method == ConvMethod::winograd ? loop::transformed_sizes(pack) : loop::packed_sizes(pack);
     c = loop::with_packed(std::move(c), input("w", dtype, packed));
     take(forward ? c.x : c.y, dtype);
     if (c.epilogue.has_bias) take(c.epilogue.bias, dtype);

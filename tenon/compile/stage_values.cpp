@@ -125,7 +125,8 @@ Place StageValues::place(uint32_t memory, const Linear& at, bool always_over_lan
   return out;
 }
 
-/// Certainly one of so many places: the index of a loop that has as many iterations, or a number whose bounds are known.
+/// Certainly one of so many places: the index of a loop that has as many iterations, or a number whose bounds are
+/// known.
 bool StageValues::is_place(ExprId at, SymInt places) const {
   const ExprNode& n = program_.arena[at];
   if (n.fn == Fn::index && loops_.extents[static_cast<size_t>(n.integer)] == places) return true;
