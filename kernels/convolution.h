@@ -8,6 +8,8 @@
 #pragma once
 #include <stdint.h>
 
+#include "kernels/gemm.h"
+
 namespace tenon::kernels {
 
 /// What taps a convolution has. Strides, padding and dilation are the untransposed convolution's.
@@ -68,9 +70,9 @@ struct ConvolutionPointsParams {
 
 /// convolution_weight_T: buffers x (as a source, but its channels may have a stride), what convolution_points_T wrote,
 /// and the gradient of the weights.
-/// Iterations: groups * blocks of 192 columns * blocks of 48 of taps * inner. Scratch: gemm_scratch elements.
-/// convolution_depthwise_weight_T: columns and inner are 1, points are of one group with `groups` columns. Iterations:
-/// panels * kernel[0] * kernel[1]. No scratch.
+/// Iterations: groups * blocks of 192 columns * blocks of 48 of taps * inner. Scratch: convolution_weight_scratch
+/// elements. convolution_depthwise_weight_T: columns and inner are 1, points are of one group with `groups` columns.
+/// Iterations: panels * kernel[0] * kernel[1]. No scratch.
 struct ConvolutionWeightParams {
   ConvolutionTaps taps;
   int64_t batch, groups, columns, inner;
@@ -79,5 +81,6 @@ struct ConvolutionWeightParams {
   int64_t points;
   int64_t out, out_group, out_column, out_inner, out_stride[3];
 };
+constexpr int64_t convolution_weight_scratch = 48 * 192 + 96 * 768;
 
 }  // namespace tenon::kernels
