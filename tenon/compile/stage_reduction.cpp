@@ -353,17 +353,22 @@ Vals StageReduction::in_columns() {
   return value;
 }
 
+int64_t StageReduction::streamed_lanes() const {
+  int64_t bytes = 0;
+  for (const Slot& s : slots_) bytes += chunk_ways * static_cast<int64_t>(bytes_of(stored_as(s.type)));
+  return most_streamed_bytes / bytes / 32 * 32;
+}
+
 bool StageReduction::streams(const LoopGroup& group) const {
-  constexpr int64_t long_row = 64;
-  return slots_.size() == 1 && group.extent.is_int() && group.extent.as_int() >= long_row;
+  constexpr int64_t long_row = 64, long_run = 128;
+  if (slots_.size() != 1 || !group.extent.is_int() || group.extent.as_int() < long_row) return false;
+  return streamed_lanes() >= std::min(group.extent.as_int(), long_run);
 }
 
 // Chunks are merged as in_columns does it: results that wait have a row in scratch memory each.
 void StageReduction::emit_streamed(const LoopGroup& group, Val from, Val to, int ways,
                                    const std::function<void()>& store) {
-  int64_t bytes = 0;
-  for (const Slot& s : slots_) bytes += chunk_ways * static_cast<int64_t>(bytes_of(stored_as(s.type)));
-  const int64_t width = std::min((group.extent.as_int() + 15) / 16 * 16, most_streamed_bytes / bytes / 32 * 32);
+  const int64_t width = std::min((group.extent.as_int() + 15) / 16 * 16, streamed_lanes());
   const int64_t terms = loops_.terms.as_int(), chunks = (terms + chunk_terms - 1) / chunk_terms;
   int64_t rows = 0;  // of results that wait
   while (chunks > 1 && chunks >> rows != 0) ++rows;
