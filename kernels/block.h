@@ -31,6 +31,13 @@ struct Terms {
 class Chunks {
  public:
   Chunks(const Terms& terms, int64_t element_size) : terms_(terms), size_(element_size) {
+    const int64_t(&e)[4] = terms.extent;
+    const bool one = (e[0] | e[1] | e[2] | e[3]) == 1 && (e[0] & e[1] & e[2] & e[3]) == 1;
+    if (one && terms.length > 0 && terms.length <= chunk_terms) {  // mostly, and divisions take time
+      parts_ = pieces_ = 1;
+      part_length_ = terms.length;
+      return;
+    }
     parts_ = terms.length > chunk_terms ? ceil_div(terms.length, chunk_terms) : 1;
     part_length_ = ceil_div(terms.length, parts_);
     pieces_ = parts_;
@@ -88,10 +95,16 @@ struct Block {
   bool has_residual = false, relu = false;
   bool far = false;      // the right side comes from beyond the caches of a core
   T* scratch = nullptr;  // block_scratch elements
+  // Rows in groups whose elements lie side by side (channels under one tap): the terms of a chunk are first brought
+  // together in scratch, so that a tile reads straight on whatever the terms' places. Scratch: gathered_scratch.
+  int64_t groups = 0, group_width = 0;  // width: a multiple of 8
+  const T* group[block_rows];
+  int64_t row_at[block_rows];  // of the group_width * groups elements of a term
 };
 /// Elements: sums of a block that cannot be stored as they come, and for a right side that is not packed, a few panels.
 constexpr int64_t block_scratch = block_rows * block_columns;
 constexpr int64_t unpacked_panels = 8, unpacked_scratch = block_scratch + unpacked_panels * panel_width * chunk_terms;
+constexpr int64_t most_gathered = 96, gathered_scratch = block_scratch + most_gathered * chunk_terms;
 
 namespace detail {
 
@@ -208,9 +221,16 @@ void run_narrow(const Block<T>& b, int64_t length, int64_t count) {
   }
 }
 
-}  // namespace detail
-
-namespace detail {
+template <class T>
+void gather_terms(const Block<T>& b, const Segment* segments, int64_t count, T* to) {
+  for (int64_t s = 0; s < count; ++s)
+    for (int64_t k = 0; k < segments[s].length; ++k) {
+      const int64_t at = segments[s].offset / static_cast<int64_t>(sizeof(T)) + k * b.terms.step;
+      for (int64_t g = 0; g < b.groups; ++g)
+        for (int64_t i = 0; i < b.group_width; i += 8, to += 8)
+          for (int j = 0; j < 8; ++j) to[j] = b.group[g][at + i + j];
+    }
+}
 
 /// Rows cut into nearly equal parts.
 struct Parts {
@@ -233,13 +253,16 @@ void run_block(const Block<T>& b) {
   if (b.rows == 1 && b.packed && direct && b.columns <= panel_width && chunks.count() > 1 && chunks.equal_length() > 0)
     return detail::run_narrow(b, chunks.equal_length(), chunks.count());
   T* const panels = b.scratch + block_scratch;
+  const T* gathered[block_rows];
+  for (int64_t r = 0; b.groups > 0 && r < b.rows; ++r) gathered[r] = panels + b.row_at[r];
+  const T* const* const left = b.groups > 0 ? gathered : b.left;
   T* sums[block_rows];  // what waits in scratch
   if (!direct)
     for (int64_t r = 0; r < b.rows; ++r) sums[r] = b.scratch + r * block_columns;
   Segment segments[chunk_segments];
   Tile<T> t;
   t.segments = segments;
-  t.step = b.terms.step * static_cast<int64_t>(sizeof(T));
+  t.step = (b.groups > 0 ? b.groups * b.group_width : b.terms.step) * static_cast<int64_t>(sizeof(T));
   t.alpha = b.alpha;
   t.beta = b.beta;
   t.has_residual = b.has_residual;
@@ -250,6 +273,11 @@ void run_block(const Block<T>& b) {
     const int64_t terms = chunks.next(segments, t.segment_count);
     t.first = chunk == 0;
     const bool last = chunk + 1 == chunks.count();
+    if (b.groups > 0) {
+      detail::gather_terms(b, segments, t.segment_count, panels);
+      segments[0] = {0, terms};
+      t.segment_count = 1;
+    }
 
     auto at = [&](int64_t v, int width, int64_t lo, int64_t hi, const detail::Parts& tiles) {
       const int64_t column = v * lanes<T>;
@@ -258,7 +286,7 @@ void run_block(const Block<T>& b) {
       t.bias = b.bias == nullptr ? nullptr : b.bias + column;
       for (int64_t i = lo; i < hi; ++i) {
         const int64_t r0 = tiles.begin(i), rows = tiles.begin(i + 1) - r0;
-        t.row = b.left + r0;
+        t.row = left + r0;
         t.out = (direct ? b.out : sums) + r0;
         t.residual = b.residual + r0;
         t.column = column;

@@ -8,6 +8,8 @@
 #pragma once
 #include <stdint.h>
 
+#include "kernels/gemm.h"
+
 namespace tenon::kernels {
 
 /// What taps a convolution has. Strides, padding and dilation are the untransposed convolution's.
@@ -67,9 +69,9 @@ struct ConvolutionPointsParams {
 
 /// convolution_weight_T: buffers x (as a source, but its channels may have a stride), what convolution_points_T wrote,
 /// and the gradient of the weights.
-/// Iterations: groups * blocks of 192 columns * gemm_row_blocks(taps * inner). Scratch: gemm_scratch elements.
-/// convolution_depthwise_weight_T: columns and inner are 1, points are of one group with `groups` columns. Iterations:
-/// panels * kernel[0] * kernel[1]. No scratch.
+/// Iterations: groups * blocks of 192 columns * gemm_row_blocks(taps * inner). Scratch: convolution_weight_scratch
+/// elements. convolution_depthwise_weight_T: columns and inner are 1, points are of one group with `groups` columns.
+/// Iterations: panels * kernel[0] * kernel[1]. No scratch.
 struct ConvolutionWeightParams {
   ConvolutionTaps taps;
   int64_t batch, groups, columns, inner;
@@ -78,5 +80,6 @@ struct ConvolutionWeightParams {
   int64_t points;
   int64_t out, out_group, out_column, out_inner, out_stride[3];
 };
+constexpr int64_t convolution_weight_scratch = gemm_block_rows * gemm_block_columns + 96 * 768;
 
 }  // namespace tenon::kernels

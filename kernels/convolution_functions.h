@@ -223,6 +223,8 @@ int convolution_points(const tenon_args& args, int64_t lo, int64_t hi) {
   return TENON_KERNEL_OK;
 }
 
+static_assert(convolution_weight_scratch == gathered_scratch);
+
 template <class T>
 int convolution_weight(const tenon_args& args, int64_t lo, int64_t hi) {
   const auto& p = params<ConvolutionWeightParams>(args);
@@ -238,6 +240,10 @@ int convolution_weight(const tenon_args& args, int64_t lo, int64_t hi) {
              p.size[2],
              t.stride[2] * p.source_stride[2]};
   b.panel_step = p.batch * p.size[0] * p.size[1] * p.size[2] * panel_width;
+  // The channels that the rows of a block reach, read eight at a time.
+  const int64_t channels = (ceil_div(taps + block_rows - 1, taps) + 7) / 8 * 8;
+  const bool gathers = p.source_channel == 1 && taps > 1 && p.inner >= channels && taps * channels <= most_gathered;
+  if (gathers) b.groups = taps, b.group_width = channels;
   for (int64_t i = lo; i < hi; ++i) {
     const int64_t row_block = i % rows.count, column_block = i / rows.count % column_blocks;
     const int64_t g = i / rows.count / column_blocks, first = rows.begin(row_block);
@@ -249,15 +255,21 @@ int convolution_weight(const tenon_args& args, int64_t lo, int64_t hi) {
         buffer<T>(args, 1) + p.points + (g * ceil_div(p.columns, panel_width) + column / panel_width) * b.panel_step;
     const T* source = buffer<T>(args, 0) + p.source + g * p.inner * p.source_channel;
     T* out = buffer<T>(args, 2) + p.out + g * p.out_group + column * p.out_column;
+    const int64_t first_channel = least(first / taps, p.inner - channels);
+    auto place_of = [&](int64_t tap) {
+      const int64_t k[3] = {tap / t.kernel[2] / t.kernel[1], tap / t.kernel[2] % t.kernel[1], tap % t.kernel[2]};
+      int64_t at = 0;
+      for (int d = 0; d < 3; ++d) at += (k[d] * t.dilation[d] - t.padding[d]) * p.source_stride[d];
+      return at;
+    };
+    for (int64_t tap = 0; gathers && tap < taps; ++tap) b.group[tap] = source + first_channel + place_of(tap);
     for (int64_t r = 0; r < b.rows; ++r) {
       const int64_t c = (first + r) / taps, tap = (first + r) % taps;
-      const int64_t k[3] = {tap / t.kernel[2] / t.kernel[1], tap / t.kernel[2] % t.kernel[1], tap % t.kernel[2]};
-      b.left[r] = source + c * p.source_channel;
+      if (gathers) b.row_at[r] = tap * channels + c - first_channel;
+      b.left[r] = source + c * p.source_channel + place_of(tap);
       b.out[r] = out + c * p.out_inner;
-      for (int d = 0; d < 3; ++d) {
-        b.left[r] += (k[d] * t.dilation[d] - t.padding[d]) * p.source_stride[d];
-        b.out[r] += k[d] * p.out_stride[d];
-      }
+      const int64_t k[3] = {tap / t.kernel[2] / t.kernel[1], tap / t.kernel[2] % t.kernel[1], tap % t.kernel[2]};
+      for (int d = 0; d < 3; ++d) b.out[r] += k[d] * p.out_stride[d];
     }
     run_block(b);
   }

@@ -108,7 +108,7 @@ __attribute__((noinline)) void tile(const Tile<T>& t) {
     offset += step;
     right += right_step;
     asm("" : "+r"(offset));  // one running offset for all rows, not a pointer each
-    if constexpr (fetches) asm("" : "+r"(right));
+    asm("" : "+r"(right));   // and one for the right side: unrolled terms would have a pointer each
   };
   for (int64_t s = 0; s < t.segment_count; ++s) {
     offset = t.segments[s].offset;

@@ -175,6 +175,13 @@ int convolution_winograd_weight_finish(const tenon_args& args, int64_t lo, int64
         }
       }
     }
+    if (p.out_inner == 9 && p.out_stride[0] == 3 && p.out_stride[1] == 1) {  // nine taps of a channel follow another's
+      T* const out = buffer<T>(args, 1) + p.out + column * p.out_column + inner * p.out_inner;
+      for (int64_t o = 0; o < panel_width; o += 4)
+        for (int64_t k = 0; k < 9 * panel_width; k += 4)
+          transpose_4x4(&kept[k / 9][k % 9][o], panel_width, out + o * p.out_column + k, p.out_column);
+      continue;
+    }
     for (int64_t o = 0; o < panel_width; ++o) {
       T* out = buffer<T>(args, 1) + p.out + (column + o) * p.out_column + inner * p.out_inner;
       for (int64_t c = 0; c < panel_width; ++c, out += p.out_inner)

@@ -1,6 +1,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "internal.h"
 
@@ -75,10 +76,18 @@ const char* tenon_dtype_name(int32_t dtype) {
   return dtype >= 0 && dtype < TENON_DTYPE_COUNT ? dtypes[dtype].name : "?";
 }
 
+/* Large memory lies on huge pages where the system gives them: fewer misses of the processor's tables of pages, and its
+   prefetching goes on across 4 KB. */
 static void* malloc_allocate(void* context, size_t size, size_t alignment) {
   (void)context;
+  enum { huge_page = 2 << 20 };
+  const bool large = size >= 4 * (size_t)huge_page;
   void* memory = NULL;
-  return posix_memalign(&memory, alignment, size) == 0 ? memory : NULL;
+  if (posix_memalign(&memory, large && alignment < huge_page ? huge_page : alignment, size) != 0) return NULL;
+#ifdef MADV_HUGEPAGE
+  if (large) madvise(memory, size / huge_page * huge_page, MADV_HUGEPAGE);
+#endif
+  return memory;
 }
 static void malloc_release(void* context, void* memory, size_t size) {
   (void)context;

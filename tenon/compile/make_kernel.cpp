@@ -174,6 +174,10 @@ class Part {
     Val to = shared ? b_.hi() : values_.size(group.extent);
     if (lane && sym::range_of(group.extent, program_.ranges).lo > 0 && !shared)
       for (const loop::Store& s : stage_.stores) values_.load_early(s.value);
+    if (lane && terms_ == Terms::columns) {
+      StageReduction sums(b_, stage_, loops_, values_, fixed_);
+      if (sums.streams(group)) return sums.emit_streamed(group, from, to, ways(), [&] { store_all(); });
+    }
     auto body = [&](Val i, const Vals&) -> Vals {
       auto known = values_.save();
       if (lane) values_.enter_lanes({&group, 1}, i);
@@ -210,6 +214,9 @@ class Part {
 
   void point() {
     if (!stage_.accumulators.empty()) StageReduction(b_, stage_, loops_, values_, fixed_).emit(terms_);
+    store_all();
+  }
+  void store_all() {
     for (const loop::Store& s : stage_.stores) values_.value(s.value);  // before any of them changes memory
     for (size_t i = 0; i < stage_.stores.size(); ++i) values_.store(stage_.stores[i], loops_.stores[i]);
   }

@@ -175,15 +175,12 @@ Val random_bits(Val seed, Val stream, Val position) {
     Val p0 = b.emit(Op::mul_low32, Type::i64, {c0, word(0xD2511F53)});
     Val p1 = b.emit(Op::mul_low32, Type::i64, {c2, word(0xCD9E8D57)});
     Val n0 = (p1 >> 32) ^ c1 ^ k0, n2 = (p0 >> 32) ^ c3 ^ k1;
-    c0 = n0;
-    c1 = p1 & low;
-    c2 = n2;
-    c3 = p0 & low;
+    c0 = n0, c1 = p1, c2 = n2, c3 = p0;  // whose upper halves mean nothing: products take the lower ones
     k0 = (k0 + word(0x9E3779B9)) & low;
     k1 = (k1 + word(0xBB67AE85)) & low;
   }
   Val which = position & 3;
-  return select((which & 2) == 0, select((which & 1) == 0, c0, c1), select((which & 1) == 0, c2, c3));
+  return select((which & 2) == 0, select((which & 1) == 0, c0, c1), select((which & 1) == 0, c2, c3)) & low;
 }
 
 Val round_to(Val x, Element element) { return x.builder->emit(Op::round_to, Type::f32, {x}, 0, element); }

@@ -191,6 +191,13 @@ Vals StageReduction::chunk(Val start, Val end) {
   });
 }
 
+static Element stored_as(Type t) {
+  return t == Type::b1    ? Element::boolean
+         : t == Type::i64 ? Element::i64
+         : t == Type::f32 ? Element::f32
+                          : Element::f64;
+}
+
 // Partial results of chunks wait in scratch memory, merged pairwise as they come: an entry for every bit of the count.
 Vals StageReduction::in_chunks(const Val* disabled) {
   Val terms = values_.size(loops_.terms), zero = b_.integer(Type::i64, 0);
@@ -198,12 +205,7 @@ Vals StageReduction::in_chunks(const Val* disabled) {
   std::vector<uint32_t> levels(slots_.size());
   for (size_t k = 0; k < slots_.size(); ++k) {
     if (slots_[k].position) continue;
-    Type t = slots_[k].type;
-    Element element = t == Type::b1    ? Element::boolean
-                      : t == Type::i64 ? Element::i64
-                      : t == Type::f32 ? Element::f32
-                                       : Element::f64;
-    levels[k] = b_.scratch(text("levels", k), element, 64);
+    levels[k] = b_.scratch(text("levels", k), stored_as(slots_[k].type), 64);
   }
   Val chunks = (terms + (chunk_terms - 1)) / b_.integer(Type::i64, chunk_terms);
   if (disabled) chunks = select(*disabled, 0, chunks);
@@ -261,22 +263,23 @@ Vals StageReduction::in_chunks(const Val* disabled) {
   return out;
 }
 
+Vals StageReduction::indices(Val position) {
+  const std::vector<LoopGroup>& groups = loops_.reduce;
+  Vals at(groups.size());
+  for (size_t g = groups.size(); g-- > 1;) {
+    Val extent = values_.size(groups[g].extent), quotient = position / extent;
+    at[g] = position - quotient * extent;
+    position = quotient;
+  }
+  at[0] = position;
+  return at;
+}
+
 // The same partial results as over lanes, eight at a time: as many as any target has registers for.
 Vals StageReduction::column_chunk(int64_t first, int64_t count) {
   constexpr int at_once = 8;
   const int64_t blocks = count / chunk_ways, rest = count % chunk_ways;
   const std::vector<LoopGroup>& groups = loops_.reduce;
-  // Where the loops over terms stand at a position in row-major order.
-  auto indices = [&](Val position) {
-    Vals at(groups.size());
-    for (size_t g = groups.size(); g-- > 1;) {
-      Val extent = values_.size(groups[g].extent), quotient = position / extent;
-      at[g] = position - quotient * extent;
-      position = quotient;
-    }
-    at[0] = position;
-    return at;
-  };
   // Terms from `base` on, which is a multiple of at_once, stand in one row of the innermost loop.
   const bool one_row =
       groups.size() == 1 || (groups.back().extent.is_int() && groups.back().extent.as_int() % at_once == 0);
@@ -350,6 +353,121 @@ Vals StageReduction::in_columns() {
   return value;
 }
 
+int64_t StageReduction::streamed_lanes() const {
+  int64_t bytes = 0;
+  for (const Slot& s : slots_) bytes += chunk_ways * static_cast<int64_t>(bytes_of(stored_as(s.type)));
+  return most_streamed_bytes / bytes / 32 * 32;
+}
+
+bool StageReduction::streams(const LoopGroup& group) const {
+  constexpr int64_t long_row = 64, long_run = 128;
+  if (slots_.size() != 1 || !group.extent.is_int() || group.extent.as_int() < long_row) return false;
+  return streamed_lanes() >= std::min(group.extent.as_int(), long_run);
+}
+
+// Chunks are merged as in_columns does it: results that wait have a row in scratch memory each.
+void StageReduction::emit_streamed(const LoopGroup& group, Val from, Val to, int ways,
+                                   const std::function<void()>& store) {
+  const int64_t width = std::min((group.extent.as_int() + 15) / 16 * 16, streamed_lanes());
+  const int64_t terms = loops_.terms.as_int(), chunks = (terms + chunk_terms - 1) / chunk_terms;
+  int64_t rows = 0;  // of results that wait
+  while (chunks > 1 && chunks >> rows != 0) ++rows;
+  std::vector<uint32_t> partial, waiting;
+  for (size_t k = 0; k < slots_.size(); ++k) {
+    const Element element = stored_as(slots_[k].type);
+    partial.push_back(b_.scratch(text("partial", k), element, static_cast<uint64_t>(chunk_ways * width)));
+    if (rows > 0) waiting.push_back(b_.scratch(text("waiting", k), element, static_cast<uint64_t>(rows * width)));
+  }
+  Val wide = b_.integer(Type::i64, width), tiles = (to - from + (wide - 1)) / wide;
+  b_.loop(0, tiles, {}, [&](Val tile, const Vals&) -> Vals {
+    Val first = from + tile * wide, last = binary(Op::min, first + wide, to);
+    auto place = [&](uint32_t memory, Val row) { return Place{memory, row * wide - first, true}; };
+    auto row_of = [&](const std::vector<uint32_t>& memory, int64_t row) {
+      Vals out;
+      for (uint32_t m : memory) out.push_back(b_.load(place(m, b_.integer(Type::i64, row))));
+      return out;
+    };
+    auto over_lanes = [&](int together, const std::function<void()>& body) {
+      b_.lanes(first, last, together, {}, [&](Val i, const Vals&) -> Vals {
+        auto known = values_.save();
+        values_.enter_lanes({&group, 1}, i);
+        body();
+        values_.leave_lanes({&group, 1});
+        values_.restore(std::move(known));
+        return {};
+      });
+    };
+    // `together` terms from `begin` + `together` * block on, in one loop over lanes.
+    auto add_terms = [&](int64_t begin, int64_t lower, int64_t upper, int64_t together, bool is_first) {
+      Val lo = b_.integer(Type::i64, lower / together), hi = b_.integer(Type::i64, upper / together);
+      b_.loop(lo, hi, {}, [&](Val block, const Vals&) -> Vals {
+        auto known = values_.save();
+        Val position = block * b_.integer(Type::i64, together);
+        Val row = is_first ? position : position & b_.integer(Type::i64, chunk_ways - 1);
+        std::vector<Vals> at;
+        for (int64_t j = 0; j < together; ++j) at.push_back(indices(position + b_.integer(Type::i64, begin + j)));
+        over_lanes(ways, [&] {
+          for (const loop::Accumulator& a : stage_.accumulators) values_.load_early(a.value);
+          for (int64_t j = 0; j < together; ++j) {
+            auto of_lane = values_.save();
+            for (size_t g = 0; g < at[0].size(); ++g) values_.enter(loops_.reduce[g], at[static_cast<size_t>(j)][g]);
+            Val own = row + b_.integer(Type::i64, j);
+            Vals so_far = initial(false);
+            if (!is_first)
+              for (size_t k = 0; k < slots_.size(); ++k) so_far[k] = b_.load(place(partial[k], own));
+            Vals next = with_term(so_far, position);
+            for (size_t k = 0; k < slots_.size(); ++k) b_.store(place(partial[k], own), next[k]);
+            for (const LoopGroup& g : loops_.reduce) values_.leave(g);
+            values_.restore(std::move(of_lane));
+          }
+        });
+        values_.restore(std::move(known));
+        return {};
+      });
+    };
+    int64_t depth = 0;
+    for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+      const int64_t begin = chunk * chunk_terms, count = std::min<int64_t>(chunk_terms, terms - begin);
+      const int64_t once = std::min<int64_t>(count, chunk_ways);
+      constexpr int64_t together = 4;
+      const int64_t whole = count / together * together;
+      if (once == chunk_ways) add_terms(begin, 0, once, together, true);
+      else add_terms(begin, 0, once, 1, true);
+      if (whole > once) add_terms(begin, once, whole, together, false);
+      if (count > std::max(whole, once)) add_terms(begin, std::max(whole, once), count, 1, false);
+      // Copy j meets copy j + 16, then j + 8, and so on.
+      auto met = [&](auto&& self, int64_t j, int64_t stride) -> Vals {
+        if (stride == chunk_ways) return j < once ? row_of(partial, j) : initial(false);
+        Vals near = self(self, j, stride * 2);
+        return merged(near, self(self, j + stride, stride * 2));
+      };
+      const bool is_last = chunk + 1 == chunks;
+      over_lanes(16, [&] {
+        Vals value = met(met, 0, 1);
+        for (int64_t carry = chunk; is_last ? depth > 0 : (carry & 1) != 0; carry >>= 1)
+          value = merged(row_of(waiting, --depth), value);
+        if (is_last) {
+          tell(value);
+          store();
+        } else {
+          for (size_t k = 0; k < slots_.size(); ++k)
+            b_.store(place(waiting[k], b_.integer(Type::i64, depth)), value[k]);
+          ++depth;
+        }
+      });
+    }
+    return {};
+  });
+}
+
+void StageReduction::tell(const Vals& results) {
+  for (size_t k = 0; k < slots_.size(); ++k) {
+    const Slot& s = slots_[k];
+    const Val value = results[s.position ? s.at + 1 : s.at];
+    values_.set_accumulated(k, s.position ? value : convert(value, type_of(stage_.accumulators[k].type)));
+  }
+}
+
 void StageReduction::emit(Terms terms) {
   for (const loop::Accumulator& a : stage_.accumulators) values_.load_early(a.value);
   Vals out;
@@ -361,10 +479,7 @@ void StageReduction::emit(Terms terms) {
     Vals a = one_by_one(&few), b = in_chunks(&few);
     for (size_t i = 0; i < carried_; ++i) out.push_back(select(few, a[i], b[i]));
   }
-  for (size_t k = 0; k < slots_.size(); ++k) {
-    const Slot& s = slots_[k];
-    values_.set_accumulated(k, s.position ? out[s.at + 1] : convert(out[s.at], type_of(stage_.accumulators[k].type)));
-  }
+  tell(out);
 }
 
 }  // namespace tenon::compile

@@ -271,13 +271,14 @@ class Fusion {
       auto next = list_.writers(b).upper_bound(p);
       if (next != list_.writers(b).end() && *next <= c) return;
     }
-    for (BufferId b : list_.writes(c))
-      if (std::binary_search(list_.reads(c).begin(), list_.reads(c).end(), b)) return;
+    const bool reads_own = std::any_of(list_.writes(c).begin(), list_.writes(c).end(), [&](BufferId b) {
+      return std::binary_search(list_.reads(c).begin(), list_.reads(c).end(), b);
+    });
     if (list_.fails(p) && (list_.fails(c) || c >= list_.first_update())) return;
 
     auto joined = join(producer, *reader);
     if (!joined) return;
-    bool itself = list_.updates(p) || list_.overwritten(p, c - 1, c);
+    bool itself = reads_own || list_.updates(p) || list_.overwritten(p, c - 1, c);
     if (itself && !in_place(*joined)) return;
     Weight whole = weight(program_, expressions_of(*joined));
     if (whole.nodes > most_nodes || whole.loads > most_loads) return;

@@ -205,7 +205,7 @@ class ConvolutionCalls {
     } else {
       call.extent = taps_.groups * sym::ceil_div(taps_.columns, kernels::gemm_block_columns) *
                     row_blocks(taps_.count() * taps_.inner);
-      call.scratch = SymInt(kernels::gemm_scratch * bytes(dtype_));
+      call.scratch = SymInt(kernels::convolution_weight_scratch * bytes(dtype_));
     }
     out_.calls.push_back(std::move(call));
     return std::move(out_);

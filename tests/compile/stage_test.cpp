@@ -383,6 +383,55 @@ TEST(MakeKernel, keeps_the_order_of_reductions_of_any_length) {
     }
 }
 
+// One accumulator over long rows is streamed through scratch memory; two, or short rows, stay in registers.
+TEST(MakeKernel, keeps_the_order_of_sums_of_columns) {
+  for (int64_t columns : {48, 64, 100, 300, 1100})
+    for (int64_t terms : {33, 63, 64, 67, 1024, 1025, 2050, 5000}) {
+      if (columns * terms > 1'200'000) continue;
+      for (size_t accumulators : {1u, 2u}) {
+        loop::Program program;
+        for (bool matrix : {true, false, false}) {
+          loop::Buffer b{.dtype = DType::f32, .sizes = {columns}, .strides = {1}};
+          if (matrix) b.sizes = {terms, columns}, b.strides = {columns, 1};
+          program.buffers.push_back(b);
+        }
+        auto index = [&](int64_t loop) {
+          return program.arena.add({.fn = loop::Fn::index, .type = loop::Compute::i64, .integer = loop});
+        };
+        loop::Stage stage;
+        stage.domain.push_back(columns);
+        stage.reduce.push_back(terms);
+        for (size_t k = 0; k < accumulators; ++k) {
+          loop::ExprNode x{.fn = loop::Fn::load, .type = loop::Compute::f32, .buffer = 0};
+          x.args.push_back(index(1));
+          x.args.push_back(index(0));
+          stage.accumulators.push_back(
+              {k == 0 ? loop::Combine::sum : loop::Combine::max, program.arena.add(x), loop::Compute::f32});
+          loop::Store store{.to = static_cast<loop::BufferId>(1 + k)};
+          store.at.push_back(index(0));
+          store.value = program.arena.add(
+              {.fn = loop::Fn::accumulated, .type = loop::Compute::f32, .integer = static_cast<int64_t>(k)});
+          stage.stores.push_back(store);
+        }
+        Buffers buffers{std::vector<std::byte>(static_cast<size_t>(terms * columns) * 4),
+                        std::vector<std::byte>(static_cast<size_t>(columns) * 4),
+                        std::vector<std::byte>(static_cast<size_t>(columns) * 4)};
+        uint32_t state = 54321;
+        for (int64_t i = 0; i < terms * columns; ++i) {
+          state = state * 1664525 + 1013904223;
+          float x = static_cast<float>(state >> 8) / 16777216.0f - 0.5f;
+          std::memcpy(buffers[0].data() + i * 4, &x, 4);
+        }
+        Counts counts;
+        KernelOptions options;
+        EXPECT_EQ(StageCheck(program, stage, options, counts).run(buffers, true), "") << terms << " x " << columns;
+        const Kernel kernel = make_kernel(program, stage, options).kernel;
+        const bool streams = std::any_of(kernel.memory.begin(), kernel.memory.end(), [](auto& m) { return m.scratch; });
+        EXPECT_EQ(streams, accumulators == 1 && columns >= 64);
+      }
+    }
+}
+
 TEST(MakeKernel, serves_every_value_of_a_symbol) {
   SymInt symbol = SymInt::symbol("s0", {.positive = true});
   Example any(1);

@@ -231,6 +231,12 @@ TEST(LibraryConvolution, StridesDilationsAndPaddingOfAllKinds) {
   check({1, 2, 2, {10}, {3}, {2}, {5}, {4}});
 }
 
+TEST(LibraryConvolution, ManyChannelsUnderTapsAreBroughtTogetherForTheGradientOfWeights) {
+  check({2, 20, 35, {9, 13}, {3, 3}, {2, 2}, {1, 1}, {1, 1}});
+  check({9, 9, 18, {20, 20}, {3, 3}, {2, 2}, {1, 1}, {1, 1}});  // sums of two chunks
+  check({1, 40, 3, {6, 5}, {2, 1}, {1, 1}, {0, 0}, {1, 1}});
+}
+
 TEST(LibraryConvolution, OneAndThreeDimensions) {
   check({2, 4, 6, {13}, {5}, {2}, {2}, {1}});
   check({1, 3, 4, {4, 5, 6}, {2, 3, 3}, {1, 2, 1}, {1, 1, 0}, {1, 1, 2}});

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/sign.h"
@@ -51,6 +53,28 @@ TEST(TrainingStep, LeavesAloneWhatTheLossDoesNotDependOn) {
   std::unique_ptr<State> state = initial_state(step, p);
   run(step.update, *state);
   EXPECT_EQ(values_of(*state->find("unused")), (std::vector<float>{5, 6}));
+}
+
+// Each of them is read and written once then: memory is what an optimizer waits for.
+TEST(TrainingStep, UpdatesAParameterAndItsMomentsInOneStage) {
+  ExportedProgram p = program_of(R"(%p_w: f32[80, 300] = input()
+%x: f32[4, 300] = input()
+%y: f32[4, 80] = aten::linear(%x, %p_w)
+return %y
+)");
+  auto executable = prepare(make_training_step(p, mse(), adamw({.weight_decay = 0.5})).update);
+  size_t updating = 0;
+  for (const loop::Step& step : executable->program.steps) {
+    std::set<std::string> written;
+    loop::for_each_write(executable->program, step, [&](loop::BufferId b) {
+      const loop::Buffer& buffer = executable->program.buffers[b];
+      if (buffer.sizes == Sizes{80, 300} && buffer.role == loop::Role::state) written.insert(buffer.name);
+    });
+    if (written.empty()) continue;
+    ++updating;
+    EXPECT_EQ(written.size(), 3u);
+  }
+  EXPECT_EQ(updating, 1u) << to_text(executable->program);
 }
 
 TEST(TrainingStep, DoesNotWriteTheProgramItWasMadeFrom) {
