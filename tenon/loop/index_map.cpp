@@ -84,8 +84,8 @@ TensorMeta applied(const remap::Expand& e, TensorMeta m) {
   size_t fresh = e.sizes.size() - m.rank();
   Sizes strides(e.sizes.size(), SymInt(0));
   for (size_t i = 0; i < m.rank(); ++i) {
-    bool same = m.sizes[i] == e.sizes[fresh + i];
-    strides[fresh + i] = same ? m.strides[i] : SymInt(0);
+    bool spread = m.sizes[i] == SymInt(1) && !(e.sizes[fresh + i] == SymInt(1));  // else equal, if by a guard
+    strides[fresh + i] = spread ? SymInt(0) : m.strides[i];
   }
   for (size_t i = fresh; i-- > 0;)  // a new dim of size 1 gets the stride of a dense one
     if (e.sizes[i] == SymInt(1)) strides[i] = i + 1 < e.sizes.size() ? e.sizes[i + 1] * strides[i + 1] : SymInt(1);
