@@ -44,6 +44,12 @@ TEST(IndexMap, AReshapeSplitsAndMergesWhereStridesAllowIt) {
   EXPECT_EQ(viewed(remap::Reshape{{24}}, matrix()).strides, Sizes{1});
 }
 
+TEST(IndexMap, AViewOfOneDimensionByAnotherNameHasTheSameStrides) {
+  SymInt n = SymInt::symbol("s0"), m = SymInt::symbol("s1");
+  EXPECT_EQ(view_strides({n, 1, m}, {m * 3, m * n, 1}, {n, 1, 2}), (Sizes{m * 3, m * n, 1}));
+  EXPECT_EQ(view_strides({n, m}, {m * 3, 1}, {m, n}), std::nullopt);
+}
+
 TEST(IndexMap, ViewStridesAreNoneWhereOnlyACopyCanDoIt) {
   EXPECT_FALSE(view_strides({6, 4}, {1, 6}, {24}));
   EXPECT_EQ(view_strides({6, 4}, {1, 6}, {2, 3, 4}), (Sizes{3, 1, 6}));
