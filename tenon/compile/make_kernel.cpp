@@ -176,7 +176,7 @@ class Part {
       for (const loop::Store& s : stage_.stores) values_.load_early(s.value);
     if (lane && terms_ == Terms::columns) {
       StageReduction sums(b_, stage_, loops_, values_, fixed_);
-      if (sums.streams(group)) return sums.emit_streamed(group, from, to, ways(), [&] { store_all(); });
+      if (sums.streams(group)) return sums.emit_streamed(group, from, to, ways(group.extent), [&] { store_all(); });
     }
     auto body = [&](Val i, const Vals&) -> Vals {
       auto known = values_.save();

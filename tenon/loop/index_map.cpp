@@ -28,6 +28,17 @@ std::optional<Sizes> view_strides(const Sizes& base_sizes, const Sizes& base_str
       is_dense = base_sizes[i] == SymInt(1) || sym::equal_if_exact(base_strides[i], dense[i]);
     if (is_dense) return contiguous_strides(sizes);
   }
+  // Where one dimension alone has another name, equal counts make it as large as it was.
+  if (sizes.size() == base_sizes.size()) {
+    size_t others = 0;
+    bool by_name = true;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      if (sym::equal_if_exact(sizes[i], base_sizes[i])) continue;
+      ++others;
+      by_name = by_name && !(sizes[i].is_int() && base_sizes[i].is_int());
+    }
+    if (others == 1 && by_name) return base_strides;
+  }
   Sizes strides(sizes.size(), SymInt(1));
   // Walk both shapes from the right; a run of base dims that lie densely behind each other may be cut up anew.
   size_t next = sizes.size();
@@ -84,8 +95,8 @@ TensorMeta applied(const remap::Expand& e, TensorMeta m) {
   size_t fresh = e.sizes.size() - m.rank();
   Sizes strides(e.sizes.size(), SymInt(0));
   for (size_t i = 0; i < m.rank(); ++i) {
-    bool same = m.sizes[i] == e.sizes[fresh + i];
-    strides[fresh + i] = same ? m.strides[i] : SymInt(0);
+    bool spread = m.sizes[i] == SymInt(1) && !(e.sizes[fresh + i] == SymInt(1));  // else equal, if by a guard
+    strides[fresh + i] = spread ? SymInt(0) : m.strides[i];
   }
   for (size_t i = fresh; i-- > 0;)  // a new dim of size 1 gets the stride of a dense one
     if (e.sizes[i] == SymInt(1)) strides[i] = i + 1 < e.sizes.size() ? e.sizes[i + 1] * strides[i + 1] : SymInt(1);

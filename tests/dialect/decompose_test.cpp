@@ -49,19 +49,6 @@ TEST(Names, OfNodesMakeWayForThoseOfInputs) {
   EXPECT_EQ(names.rename("mul"), "mul");
 }
 
-// torch.fx takes a list out of the results before it takes tensors out of the list, and numbers both.
-TEST(Names, AListAmongResultsTakesOne) {
-  DecomposeOptions options{.to = Dialect::aten};
-  ExportedProgram made = run_decompositions(program_of(R"(%x: f32[4, 2] = input()
-%h: f32[3, 2], [%a: f32[4], %b: f32[3]] = aten::histogramdd(%x, [3, 2])
-return %h, %a, %b
-)"),
-                                            options);
-  std::vector<std::string> names;
-  for (const Arg& output : made.graph->outputs) names.push_back(made.graph->info(output.as<Value>()).name);
-  EXPECT_EQ(names, (std::vector<std::string>{"getitem", "getitem_2", "getitem_3"}));
-}
-
 TEST(Operators, OfTheCoreSetAreRegistered) {
   std::vector<std::string> missing;
   for (std::string_view name : dialect::core_operators())

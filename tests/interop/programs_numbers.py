@@ -240,3 +240,15 @@ def beside_what_has_no_gradient():
         return x * y, torch.floor_divide(x, y)
 
     return Program(Function(forward), (torch.randn(3), torch.randn(3)))
+
+
+@program("o")
+def sizes_that_must_be_equal():
+    """No guard of the export says that the sizes of both tensors are."""
+    def forward(x, row, index, source):
+        return torch.select_scatter(x, row, -1, -1), x.index_reduce(1, index, source, "mean", include_self=False)
+
+    def sample(n, m, k):
+        return torch.randn(n, m, 4), torch.randn(n, m), torch.arange(k) % m, torch.randn(n, k, 4)
+    shapes = ({0: AUTO, 1: AUTO}, {0: AUTO, 1: AUTO}, {0: AUTO}, {0: AUTO, 1: AUTO})
+    return Program(Function(forward), sample(3, 5, 7), dynamic_shapes=shapes, more=[(sample(4, 6, 9), {})])

@@ -32,9 +32,22 @@ TEST(IndexMap, AnExpandedDimensionHasStrideZeroAndCannotBeWritten) {
   EXPECT_FALSE(overlaps(remap::Expand{{1, 6}}, row));
 }
 
+// Two symbols that a guard makes equal: no dimension is repeated.
+TEST(IndexMap, AnExpandedDimensionOfAnotherNameKeepsItsStride) {
+  SymInt n = SymInt::symbol("s0"), m = SymInt::symbol("s1");
+  TensorMeta column = make_meta(DType::f32, {n, SymInt(1)});
+  EXPECT_EQ(viewed(remap::Expand{{m, 4}}, column).strides, (Sizes{1, 0}));
+}
+
 TEST(IndexMap, AReshapeSplitsAndMergesWhereStridesAllowIt) {
   EXPECT_EQ(viewed(remap::Reshape{{2, 2, 6}}, matrix()).strides, (Sizes{12, 6, 1}));
   EXPECT_EQ(viewed(remap::Reshape{{24}}, matrix()).strides, Sizes{1});
+}
+
+TEST(IndexMap, AViewOfOneDimensionByAnotherNameHasTheSameStrides) {
+  SymInt n = SymInt::symbol("s0"), m = SymInt::symbol("s1");
+  EXPECT_EQ(view_strides({n, 1, m}, {m * 3, m * n, 1}, {n, 1, 2}), (Sizes{m * 3, m * n, 1}));
+  EXPECT_EQ(view_strides({n, m}, {m * 3, 1}, {m, n}), std::nullopt);
 }
 
 TEST(IndexMap, ViewStridesAreNoneWhereOnlyACopyCanDoIt) {
