@@ -256,6 +256,7 @@ class Writer {
     for (ModuleCallEntry entry : original_.module_calls) {
       bool moved = !entry.signature || (move(entry.signature->inputs) && move(entry.signature->outputs));
       if (!moved && !entry.fqn.empty()) entry.signature.reset();
+      else if (!moved) entry.signature->inputs.clear(), entry.signature->outputs.clear();  // that of the program
       out_.module_calls.push_back(std::move(entry));
     }
   }

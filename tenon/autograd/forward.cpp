@@ -1,6 +1,6 @@
 #include "tenon/autograd/forward.h"
 
-#include <algorithm>
+#include <unordered_set>
 
 #include "tenon/autograd/reverse.h"
 
@@ -64,9 +64,11 @@ Graph push_forward(const GraphBody& from, size_t moving) {
   Graph clean = remove_dead_code(std::move(twice));
   Args& all = clean->inputs;
   auto first = all.begin() + static_cast<ptrdiff_t>(inputs), last = first + static_cast<ptrdiff_t>(cotangents.size());
+  std::unordered_set<ValueId> of_outputs;
+  for (auto each = first; each != last; ++each) of_outputs.insert(each->as<Value>().id);
   for (const Node& node : clean->nodes)
     for_each_input(node, [&](Value v) {
-      if (std::find(first, last, Arg(v)) != last)
+      if (of_outputs.contains(v.id))
         fail_unsupported(text("forward mode through ", node.op->name(), " is not supported yet"));
     });
   all.erase(first, last);

@@ -26,9 +26,12 @@ namespace {
 /// The bytes that a buffer reaches over; 0 where it has no elements.
 int64_t reach_bytes(const loop::Buffer& b) {
   int64_t last = 0;
+  for (const Sizes* list : {&b.sizes, &b.strides})
+    for (SymInt e : *list)
+      if (!e.is_int())
+        fail(b.name, ": its ", list == &b.sizes ? "sizes" : "strides", " are ", *list,
+             ", and no input and no data tell how much that is");
   for (size_t d = 0; d < b.sizes.size(); ++d) {
-    if (!b.sizes[d].is_int() || !b.strides[d].is_int())
-      fail(b.name, ": its sizes are ", b.sizes, ", and no input and no data tell how much that is");
     if (b.sizes[d].as_int() == 0) return 0;
     if (b.sizes[d].as_int() < 0 || b.strides[d].as_int() < 0)
       fail(b.name, ": expected sizes and strides of at least 0, got sizes ", b.sizes, " and strides ", b.strides);

@@ -128,6 +128,7 @@ void add_avg_pool(Registry& ops, const char* schema, const char* backward_schema
 Results one_dimension(const Build& b) {
   auto row = [&](const char* arg, int64_t of_rows) {
     Sizes own = b.ints(arg);
+    b.require(own.size() <= 1, arg, ": expected one number, got ", own);
     return own.empty() ? own : Sizes{of_rows, own[0]};
   };
   return pool_one_row(b["self"], 1, [&](const Tensor& x) {

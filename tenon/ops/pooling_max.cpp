@@ -141,6 +141,7 @@ void add_max_unpool(Registry& ops, const char* schema) {
 Results one_dimension(const Build& b, size_t results) {
   auto row = [&](const char* arg, int64_t of_rows) {
     Sizes own = b.ints(arg);
+    b.require(own.size() <= 1, arg, ": expected one number, got ", own);
     return own.empty() ? own : Sizes{of_rows, own[0]};
   };
   return pool_one_row(b["self"], results, [&](const Tensor& x) {

@@ -1,5 +1,7 @@
 #include "tenon/passes/batches.h"
 
+#include <unordered_map>
+
 #include "tenon/ops/structural.h"
 
 namespace tenon {
@@ -30,32 +32,78 @@ bool Batch::varies(const Arg& arg) const {
   for_each_tensor(arg, [&](const Value& v) { found = found || (v && varying.contains(v.id)); });
   if (auto* items = arg.get<Arg::Items>())
     for (const Arg& item : *items) found = found || varies(item);
+  if (auto* mapping = arg.get<Arg::Mapping>())
+    for (const Arg& item : mapping->values) found = found || varies(item);
   return found;
 }
 
+namespace {
+
+/// A part of a graph as a graph of its own: only the values it speaks of, so that many small parts cost no more than
+/// one large.
+class Part {
+ public:
+  Part(const GraphBody& from, GraphBody& out) : from_(from), out_(out) {}
+
+  Value local(Value v) {
+    auto [at, fresh] = known_.try_emplace(v.id);
+    if (fresh) at->second = add_value(out_, from_.info(v));
+    return at->second;
+  }
+  Arg local(const Arg& arg) {
+    if (auto* items = arg.get<Arg::Items>()) {
+      Arg::Items out;
+      for (const Arg& item : *items) out.push_back(local(item));
+      return out;
+    }
+    if (auto* mapping = arg.get<Arg::Mapping>()) {
+      Arg::Mapping out{mapping->keys, {}};
+      for (const Arg& item : mapping->values) out.values.push_back(local(item));
+      return out;
+    }
+    return map_tensors<Value>(arg, [&](const Value& v) { return v ? local(v) : v; });
+  }
+
+ private:
+  const GraphBody& from_;
+  GraphBody& out_;
+  std::unordered_map<ValueId, Value> known_;
+};
+
+template <class Visit>
+void for_each_within(const Arg& arg, Visit&& visit) {
+  for_each_tensor(arg, [&](const Value& v) {
+    if (v) visit(v);
+  });
+  if (auto* items = arg.get<Arg::Items>())
+    for (const Arg& item : *items) for_each_within(item, visit);
+  if (auto* mapping = arg.get<Arg::Mapping>())
+    for (const Arg& item : mapping->values) for_each_within(item, visit);
+}
+
+}  // namespace
+
 GraphBody Batch::sample(const GraphBody& from, std::vector<Value>& captured) const {
   GraphBody out;
-  out.values = from.values;
   out.shapes = from.shapes;
-  out.names = from.names;
   out.unknown_ops = from.unknown_ops;
-  for (const Node* entry : entries) for_each_result(*entry, [&](Value v) { out.inputs.emplace_back(v); });
+  Part part(from, out);
+  for (const Node* entry : entries) for_each_result(*entry, [&](Value v) { out.inputs.emplace_back(part.local(v)); });
   std::unordered_set<ValueId> seen;
   for (const Node* node : nodes) {
-    auto capture = [&](auto& self, const Arg& arg) -> void {
-      for_each_tensor(arg, [&](const Value& v) {
-        if (!v || varying.contains(v.id) || from.info(v).type != ValueType::tensor || !seen.insert(v.id).second) return;
+    for (const Arg& arg : node->args)
+      for_each_within(arg, [&](Value v) {
+        if (varying.contains(v.id) || from.info(v).type != ValueType::tensor || !seen.insert(v.id).second) return;
         captured.push_back(v);
-        out.inputs.emplace_back(v);
+        out.inputs.emplace_back(part.local(v));
       });
-      if (auto* items = arg.get<Arg::Items>())
-        for (const Arg& item : *items) self(self, item);
-    };
-    for (const Arg& arg : node->args) capture(capture, arg);
-    out.nodes.push_back(*node);
+    Node copy = *node;
+    for (Arg& arg : copy.args) arg = part.local(arg);
+    for (Arg& result : copy.results) result = part.local(result);
+    add_node(out, std::move(copy));
   }
   for (const Node* exit : exits)
-    if (varies(exit->args.at(0))) out.outputs.push_back(exit->args[0]);
+    if (varies(exit->args.at(0))) out.outputs.push_back(part.local(exit->args[0]));
   return out;
 }
 

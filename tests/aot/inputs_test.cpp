@@ -57,6 +57,17 @@ TEST(Inputs, OneThatIsTurnedAndWrittenIsWrittenWhereItLay) {
   EXPECT_EQ(values_of(result.inputs[0].second), (Floats{0, 6, 1, 4, 2, 5}));
 }
 
+TEST(Inputs, OneThatIsTurnedIsNotReadAsItWas) {
+  ExportedProgram program = program_of(
+      "%x: f32[2, 4] = input()\n%t: f32[4, 2][1, 4] = aten::t_(%x)\n%y: f32[2, 4] = aten::neg(%x)\nreturn %y\n");
+  try {
+    functionalize(program);
+    ADD_FAILURE() << "is not refused";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string_view(error.what()).find("a view in place has given other sizes"), std::string_view::npos);
+  }
+}
+
 TEST(Inputs, StateThatIsTurnedInPlaceIsRefused) {
   std::string said = failure([] {
     functionalize(program_of("%b_m: f32[2, 3] = input()\n%t: f32[3, 2][1, 3] = aten::t_(%b_m)\nreturn %t\n"));

@@ -106,6 +106,16 @@ class Memory(CommandTest):
         self.assertIn("needs more memory than the 1024 bytes of --max-memory", self.refused("run", MLP, "--max-memory", "1K"))
         self.good("run", MLP, "--max-memory", "1G")
 
+    def test_a_limit_stops_every_verb(self):
+        out = self.scratch / "out"
+        words = "needs more memory than the 1048576 bytes of --max-memory"
+        for arguments in (["show", MLP], ["show", MLP, "--after=kernels"], ["grad", MLP, "-o", out], ["convert", MLP, out],
+                          ["convert", MLP, out, "--dialect", "core"], ["compile", MLP, "-o", out], ["bench", MLP]):
+            self.assertIn(words, self.refused(*arguments, "--max-memory", "1M"))
+            self.assertFalse(out.exists())
+        # 1 would say that the two differ.
+        self.assertIn(words, self.refused("diff", MLP, MLP, "--max-memory", "1M", status=2))
+
     def test_a_limit_that_is_no_number_is_a_usage_error(self):
         self.assertIn("expected a number of bytes", self.refused("run", MLP, "--max-memory", "lots", status=2))
 

@@ -390,6 +390,80 @@ TEST(Scaling, programs_of_one_file) {
       50);
 }
 
+// What vmap and jvp leave: `nodes` nodes between an entry and `exits` exits.
+constexpr std::string_view predispatch = "torch._functorch.predispatch.";
+
+std::string mapped(GraphText& g, size_t which, size_t nodes, size_t exits, const std::string& from) {
+  auto name = [&](std::string_view what, size_t i) { return text(what, which, "_", i); };
+  TensorMeta row = f32({3});
+  g.tensor(name("m", 0), row);
+  g.node(text(predispatch, "_add_batch_dim"),
+         {{"", as_tensor(from)}, {"", R"({"as_int": 0})"}, {"", R"({"as_int": 1})"}}, {as_tensor(name("m", 0))});
+  for (size_t i = 1; i <= nodes; ++i) {
+    g.tensor(name("m", i), row);
+    g.node("torch.ops.aten.relu.default", {{"self", as_tensor(name("m", i - 1))}}, {as_tensor(name("m", i))});
+  }
+  for (size_t i = 0; i < exits; ++i) {
+    g.tensor(name("o", i), f32({2, 3}));
+    g.node(text(predispatch, "_remove_batch_dim"),
+           {{"", as_tensor(name("m", nodes))},
+            {"", R"({"as_int": 1})"},
+            {"", R"({"as_int": 2})"},
+            {"", R"({"as_int": 0})"}},
+           {as_tensor(name("o", i))});
+  }
+  return name("o", 0);
+}
+
+std::string moved(GraphText& g, size_t which, size_t nodes, size_t exits, const std::string& from) {
+  auto name = [&](std::string_view what, size_t i) { return text(what, which, "_", i); };
+  TensorMeta meta = f32({2, 3});
+  g.tensor(name("d", 0), meta);
+  g.node(text(predispatch, "_make_dual"), {{"", as_tensor(from)}, {"", as_tensor(from)}, {"", R"({"as_int": 0})"}},
+         {as_tensor(name("d", 0))});
+  for (size_t i = 1; i <= nodes; ++i) {
+    g.tensor(name("d", i), meta);
+    g.node("torch.ops.aten.relu.default", {{"self", as_tensor(name("d", i - 1))}}, {as_tensor(name("d", i))});
+  }
+  for (size_t i = 0; i < exits; ++i) {
+    g.tensor(name("p", i), meta);
+    g.tensor(name("t", i), meta);
+    g.node(text(predispatch, "_unpack_dual"), {{"", as_tensor(name("d", nodes))}, {"", R"({"as_int": 0})"}},
+           {as_tensor(name("p", i)), as_tensor(name("t", i))});
+  }
+  return name("t", 0);
+}
+
+using Stretch = std::string (*)(GraphText&, size_t, size_t, size_t, const std::string&);
+
+Make stretches(Stretch stretch) {
+  return [=](size_t n) {
+    ProgramText p = start();
+    std::string last = "x";
+    for (size_t i = 0; i < n; ++i) last = stretch(p, i, 1, 1, last);
+    return finished(p, last);
+  };
+}
+Make nodes_of(Stretch stretch) {
+  return [=](size_t n) {
+    ProgramText p = start();
+    return finished(p, stretch(p, 0, n, 1, "x"));
+  };
+}
+Make exits_of(Stretch stretch) {
+  return [=](size_t n) {
+    ProgramText p = start();
+    return finished(p, stretch(p, 0, 1, n, "x"));
+  };
+}
+
+TEST(Scaling, batches) { expect_linear(stretches(mapped), 50); }
+TEST(Scaling, nodes_of_a_batch) { expect_linear(nodes_of(mapped), 100); }
+TEST(Scaling, tensors_that_leave_a_batch) { expect_linear(exits_of(mapped), 100); }
+TEST(Scaling, directions) { expect_linear(stretches(moved), 50); }
+TEST(Scaling, nodes_that_move) { expect_linear(nodes_of(moved), 100); }
+TEST(Scaling, tensors_that_leave_with_a_direction) { expect_linear(exits_of(moved), 100); }
+
 TEST(Scaling, views_of_views) {
   expect_linear(
       [](size_t n) {

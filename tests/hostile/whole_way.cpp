@@ -45,13 +45,17 @@ std::vector<CallArg> inputs_of(const ExportedProgram& program) {
   return out;
 }
 
-// A polynomial of degree 10^12 is a program that computes for hours, as it says. A degree that a graph computes, or
-// that a graph within it is given, may be any.
+// A polynomial of degree 10^12, or a pool whose windows are so large, is a program that computes for hours, as it says.
+// A degree that a graph computes, or that a graph within it is given, may be any.
 bool computes_for_long(const GraphBody& graph, bool within = false) {
   for (const Node& node : graph.nodes)
     for (const Arg& arg : node.args) {
       if (auto* inside = arg.get<Subgraph>(); inside && computes_for_long(*inside->body, true)) return true;
-      if (!node.op || node.op->name().find("polynomial") == std::string::npos) continue;
+      if (!node.op) continue;
+      if (auto* windows = arg.get<Sizes>(); windows && node.op->name().find("pool") != std::string::npos)
+        for (SymInt s : *windows)
+          if (!s.is_int() || s.as_int() > 1'000'000) return true;
+      if (node.op->name().find("polynomial") == std::string::npos) continue;
       if (auto* real = arg.get<double>(); real && *real > 1e6) return true;
       if (auto* number = arg.get<SymInt>(); number && (!number->is_int() || number->as_int() > 1'000'000)) return true;
       if (auto* v = arg.get<Value>(); v && *v && (within || graph.info(*v).producer != no_id)) return true;

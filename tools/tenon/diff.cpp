@@ -5,17 +5,12 @@
 namespace tenon::tool {
 
 int diff_files(const DiffRequest& request) {
-  try {
-    ExportedProgram first = open_program(request.first, request.open),
-                    second = open_program(request.second, request.open);
-    ProgramDifferences differences = compare_programs(first, second);
-    if (differences.none()) return ok;
-    print(text("- ", shown(request.first), "\n+ ", shown(request.second), "\n", to_text(differences)));
-    return 1;
-  } catch (const Error& error) {
-    complain(error.what());
-    return 2;  // as diff: 1 says that they differ
-  }
+  ExportedProgram first = open_program(request.first, request.open),
+                  second = open_program(request.second, request.open);
+  ProgramDifferences differences = compare_programs(first, second);
+  if (differences.none()) return ok;
+  print(text("- ", shown(request.first), "\n+ ", shown(request.second), "\n", to_text(differences)));
+  return 1;
 }
 
 }  // namespace tenon::tool
