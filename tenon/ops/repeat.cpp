@@ -66,13 +66,10 @@ Tensor repeated(const Tensor& x, Sizes repeats) {
   return repeat(x, repeats);
 }
 
-Tensor interleaved(Tensor x, SymInt times, const CallArg& dim_arg, const ArgsView& call) {
-  size_t dim = 0;
-  if (dim_arg.is_none()) x = reshape(x, Sizes{x.numel()});
-  else {
-    if (x.rank() == 0) x = reshape(x, Sizes{1});
-    dim = normal_dim(dim_arg.get<SymInt>()->as_int(), x.rank());
-  }
+Tensor interleaved(Tensor x, SymInt times, const ArgsView& call) {
+  if (!call.given("dim")) x = reshape(x, Sizes{x.numel()});
+  else if (x.rank() == 0) x = reshape(x, Sizes{1});
+  const size_t dim = call.given("dim") ? call.dim("dim", x.rank()) : 0;
   call.require(!times.is_int() || times.as_int() >= 0, "repeats must not be negative, got ", times);
   Sizes wide = x.sizes(), flat = x.sizes();
   wide.insert(dim + 1, times);
@@ -101,9 +98,7 @@ void register_repeat(Registry& ops) {
                   "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) "
                   "-> Tensor",
               .kind = OpKind::composite,
-              .decompose = [](Build& b) -> Results {
-                return one(interleaved(b["self"], b.integer("repeats"), b.arg("dim"), b));
-              },
+              .decompose = [](Build& b) -> Results { return one(interleaved(b["self"], b.integer("repeats"), b)); },
           });
   ops.add(repeat_interleave,
           {

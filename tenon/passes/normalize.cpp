@@ -325,16 +325,16 @@ class Normalizer {
 
   void unwrapped(const Node& node, const GraphBody& from, Map& map, bool grad) {
     Args made = unwrap_call(replay_.graph.body(), here(node, from, map, grad));
-    require(node.results.size() <= made.size(), node.op->target, ": more results than its operator gives");
-    for (size_t i = 0; i < node.results.size(); ++i) {
+    for (size_t i = 0; i < node.results.size(); ++i) {  // that of an operator without results is None
       std::vector<Value> fresh;
-      for_each_tensor(made[i], [&](const Value& v) { fresh.push_back(v); });
+      if (i < made.size()) for_each_tensor(made[i], [&](const Value& v) { fresh.push_back(v); });
       size_t next = 0;
       for_each_tensor(node.results[i], [&](const Value& v) {
-        require(next < fresh.size(), node.op->target, ": more results than its operator gives");
-        if (v && from.info(v).type == ValueType::token) map[v.id] = fresh[next];
-        else if (v) stand_for(node, from, map, v, fresh[next]);
-        ++next;
+        const size_t at = next++;
+        if (!v) return;
+        require(at < fresh.size(), node.op->target, ": more results than its operator gives");
+        if (from.info(v).type == ValueType::token) map[v.id] = fresh[at];
+        else stand_for(node, from, map, v, fresh[at]);
       });
     }
   }

@@ -140,7 +140,10 @@ SymInt ArgsView::integer(Slot arg) const {
   size_t i = index(arg);
   if (auto* s = args[i].get<SymInt>()) return *s;
   if (auto* b = args[i].get<bool>()) return *b ? 1 : 0;
-  if (auto* d = args[i].get<double>()) return static_cast<int64_t>(*d);
+  if (auto* d = args[i].get<double>()) {
+    require(*d >= -0x1p63 && *d < 0x1p63, "argument ", op.schema.args[i].name, ": expected an integer, got ", *d);
+    return static_cast<int64_t>(*d);
+  }
   if (auto* t = args[i].get<Tensor>(); t && *t && !t->is_traced() && t->rank() == 0) return scalar_integer(*t);
   fail(op.name(), ": argument ", op.schema.args[i].name, ": expected an integer, got ", describe(args[i]));
 }

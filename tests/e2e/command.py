@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -14,6 +15,7 @@ FILES = ROOT / "tests" / "data" / "pt2" / "torch-2.15"
 REFERENCE = ROOT / "tests" / "data" / "pt2" / "reference"
 SPECIAL = ROOT / "tests" / "data" / "pt2" / "special"
 DIGITS = ROOT / "examples" / "digits"
+signal.signal(signal.SIGINT, signal.default_int_handler)  # where these tests run in the background it is ignored, and so it would be by what they start
 
 
 def tenon(*arguments, cwd=None, env=None):
