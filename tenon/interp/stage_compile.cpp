@@ -90,8 +90,9 @@ class Compiler {
               d, " of ", buffer.name, ", ", buffer.dtype, buffer.sizes, ", would be read or written at ",
               least < 0 ? least : most);
       int64_t stride = buffer.strides[d].as_int();
-      out.base += index->base * stride;
-      for (size_t i = 0; i < loops_; ++i) out.by_loop[i] += index->by_loop[i] * stride;
+      out.base = sym::checked_add(out.base, sym::checked_mul(index->base, stride));
+      for (size_t i = 0; i < loops_; ++i)
+        out.by_loop[i] = sym::checked_add(out.by_loop[i], sym::checked_mul(index->by_loop[i], stride));
     }
     return out;
   }
