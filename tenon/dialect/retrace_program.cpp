@@ -173,11 +173,11 @@ class Retracer {
     for (const Arg& a : node.args) args.push_back(argument(a, from, values));
     std::vector<BasicArg<TensorMeta>> metas = recorded_metas(from, node);
     const Op& op = lies_otherwise(node, args, metas) ? reshape.op() : *node.op;
-    nodes_.known_metas = &metas;
-    nodes_.known_for = op.functional || !lie_as_recorded(node, from, args) ? nullptr : &op;
+    nodes_.recorded.reset();
+    if (!op.functional && lie_as_recorded(node, from, args)) nodes_.recorded = {&op, metas};
     GradMode grad(node.grad_enabled);
     CallResults results = functional_.call(op, std::move(args));
-    nodes_.known_metas = nullptr;
+    nodes_.recorded.reset();
     for (size_t i = 0; i < results.size() && i < metas.size(); ++i) same_sizes(results[i], metas[i]);
     keep_results(node, results, values);
   }

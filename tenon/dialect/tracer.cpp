@@ -103,10 +103,10 @@ CallResults NodeTracer::run(const Op& op, CallArgs args) {
 CallResults NodeTracer::node(const Op& op, CallArgs args) {
   GraphBody& graph = tracer.graph();
   Metas metas;
-  if (known_metas && known_for == &op) metas.values = *known_metas;
+  if (recorded && recorded->op == &op) metas.values = std::move(recorded->metas);
   else if (auto transformed = fourier_metas(op, args)) metas = *transformed;
   else metas = infer_any(op, args);
-  known_for = nullptr;
+  recorded.reset();
   Node node;
   node.op = &op;
   for (const CallArg& arg : args) node.args.push_back(spelled(tracer.arg(arg)));  // numbers stay numbers

@@ -48,8 +48,12 @@ class NodeTracer : public Dispatcher {
 
   Tracer tracer;
   NodeNames names;
-  const std::vector<BasicArg<TensorMeta>>* known_metas = nullptr;  // of the results of a call of known_for
-  const Op* known_for = nullptr;
+  /// What the old graph says of the results of the call that is traced; the first node of that operator has them.
+  struct Recorded {
+    const Op* op;
+    std::vector<BasicArg<TensorMeta>> metas;
+  };
+  std::optional<Recorded> recorded;
 
  private:
   std::optional<Value> value_of(SymInt e);
