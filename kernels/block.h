@@ -86,6 +86,8 @@ struct Block {
   int64_t out_step = 1, residual_step = 1;  // from column to column
   Terms terms;
   const T* right = nullptr;
+  const T* then = nullptr;      // packed: the right side that comes after this one, to be fetched; none: null
+  int64_t turn = 0, turns = 1;  // several blocks in turn have this right side; each fetches a part of what comes then
   bool packed = true;
   int64_t panel_step = 0;                   // packed: from panel to panel, in elements
   int64_t right_row = 0, right_column = 1;  // else: of the matrix
@@ -232,6 +234,26 @@ void gather_terms(const Block<T>& b, const Segment* segments, int64_t count, T* 
     }
 }
 
+/// Which panel each tile of a column of tiles fetches for those that come after: a few tiles a panel each, the others
+/// nothing, so that memory is asked evenly.
+template <class T>
+struct Fetch {
+  const char* first = nullptr;
+  int64_t begin = 0, end = 0, tiles = 1;
+
+  void from(const T* panels, int64_t count, int64_t all_tiles, int64_t turn = 0, int64_t turns = 1) {
+    first = reinterpret_cast<const char*>(panels);
+    tiles = all_tiles;
+    begin = count * turn / turns;
+    end = panels == nullptr ? begin : count * (turn + 1) / turns;
+  }
+  const char* at(int64_t tile, const Tile<T>& t) const {
+    const int64_t panel = begin + tile * (end - begin) / tiles;
+    const bool begins = panel < end && (tile == 0 || panel > begin + (tile - 1) * (end - begin) / tiles);
+    return begins ? first + panel * t.panel_step : t.right;
+  }
+};
+
 /// Rows cut into nearly equal parts.
 struct Parts {
   int64_t count, each, more;
@@ -279,6 +301,7 @@ void run_block(const Block<T>& b) {
       t.segment_count = 1;
     }
 
+    detail::Fetch<T> fetch;
     auto at = [&](int64_t v, int width, int64_t lo, int64_t hi, const detail::Parts& tiles) {
       const int64_t column = v * lanes<T>;
       t.columns = direct && b.columns - column < width * lanes<T> ? b.columns - column : width * lanes<T>;
@@ -290,6 +313,7 @@ void run_block(const Block<T>& b) {
         t.out = (direct ? b.out : sums) + r0;
         t.residual = b.residual + r0;
         t.column = column;
+        t.ahead = fetch.at(i - lo, t);
         run_tile<T>(static_cast<int>(rows), width, t);
       }
     };
@@ -343,6 +367,13 @@ void run_block(const Block<T>& b) {
         const int width = TileShapes<T>::width(vectors, vectors - v, b.rows);
         right(v, width);
         const detail::Parts parts = tiles(width);
+        if (b.packed) {
+          const int64_t panels_read = ceil_div(width, per_panel);
+          if (v + width < vectors)
+            fetch.from(b.right + (v + width) / per_panel * b.panel_step + term * panel_width, panels_read, parts.count);
+          else if (!last) fetch.from(b.right + (term + terms) * panel_width, panels_read, parts.count);
+          else fetch.from(b.then, panels_read, parts.count, b.turn, b.turns);
+        }
         at(v, width, 0, parts.count, parts);
         v += width;
       }

@@ -41,9 +41,9 @@ struct ConvolutionPackParams {
 };
 
 /// Buffers: source, packed weights, out, then bias and residual where flagged (gemm.h), as gemm's.
-/// convolution_T: Iterations: phases * groups * blocks of gemm_columns(points, columns) * gemm_row_blocks(points), both
-/// of the first phase; a phase has batch times ceil((size - phase) / stride) points, and there are stride[0] *
-/// stride[1] * stride[2] of them, forward one. Scratch: gemm_scratch elements.
+/// convolution_T: Iterations: phases * groups * blocks of gemm_columns(points, columns, terms) *
+/// gemm_row_blocks(points), both of the first phase; a phase has batch times ceil((size - phase) / stride) points, and
+/// there are stride[0] * stride[1] * stride[2] of them, forward one. Scratch: gemm_scratch elements.
 /// convolution_depthwise_T: columns and inner are 1; taps outside of [lo, hi) of the source are left out, so that it
 /// needs no copy for its padding. Iterations: batch * size[0] * size[1]. No scratch.
 struct ConvolutionParams {

@@ -140,7 +140,8 @@ int convolution(const tenon_args& args, int64_t lo, int64_t hi) {
   const auto& p = params<ConvolutionParams>(args);
   const int64_t panels = ceil_div(p.columns, panel_width);
   const int64_t points = p.batch * Phase(p.taps, p.size, 0).points();
-  const int64_t width = gemm_columns(points, p.columns), column_blocks = ceil_div(p.columns, width);
+  const int64_t taps = p.taps.kernel[0] * p.taps.kernel[1] * p.taps.kernel[2];
+  const int64_t width = gemm_columns(points, p.columns, taps * p.inner), column_blocks = ceil_div(p.columns, width);
   const BlockEpilogue epilogue(args);
   int status = TENON_KERNEL_OK;
   Block<T> b;
@@ -178,6 +179,9 @@ int convolution(const tenon_args& args, int64_t lo, int64_t hi) {
     b.panel_step = phase.taps * p.inner * panel_width;
     b.right = buffer<T>(args, 1) + p.weights + phase.taps_before * p.groups * panels * p.inner * panel_width +
               (g * panels + column / panel_width) * b.panel_step;
+    b.then = column_block + 1 < column_blocks ? b.right + width / panel_width * b.panel_step : nullptr;
+    b.turn = point_block;
+    b.turns = blocks;
 
     const int64_t channel = g * p.columns + column;
     const T* source = buffer<T>(args, 0) + p.source + g * p.inner;

@@ -19,9 +19,9 @@ constexpr int64_t epilogue_bias = 1, epilogue_residual = 2, epilogue_relu = 4;  
 /// out = alpha * a * b + beta * out, + bias (one for each column), + residual, then relu; what is not flagged is left
 /// out. Buffers: a, b, out, then bias and residual where flagged. The residual may be out's own memory, element by
 /// element. Where beta is 0, out is not read. Iterations: batch * gemm_row_blocks(m) *
-/// blocks of gemm_columns(m, n) columns; more do nothing. gemm_T: b is packed, a matrix of each batch entry `b_batch`
-/// from the next. Scratch: gemm_scratch elements. gemm_unpacked_T: b has strides; for up to 56 rows, beyond which
-/// packing first is faster. Scratch: gemm_unpacked_scratch elements.
+/// blocks of gemm_columns(m, n, k) columns; more do nothing. gemm_T: b is packed, a matrix of each batch entry
+/// `b_batch` from the next. Scratch: gemm_scratch elements. gemm_unpacked_T: b has strides; for up to 56 rows, beyond
+/// which packing first is faster. Scratch: gemm_unpacked_scratch elements.
 struct GemmParams {
   int64_t batch, m, n, k, flags;
   double alpha, beta;
@@ -38,12 +38,15 @@ constexpr int64_t gemm_row_blocks(int64_t rows) {
   const int64_t two = 2 * gemm_block_rows;
   return rows <= gemm_block_rows ? (rows > 0 ? 1 : 0) : (rows + two - 1) / two * 2;
 }
-/// Columns of a block, for so many rows and columns in all: nearly equal parts of whole panels, so that there is no
-/// narrow rest, and more of them where blocks would be too few to share. Where rows are few, reading the right side is
-/// all there is to do: blocks are one tile of eight panels wide, so that as many streams are read.
-constexpr int64_t gemm_few_rows = 8, gemm_few_columns = 128;
-constexpr int64_t gemm_columns(int64_t rows, int64_t columns) {
+/// Columns of a block, for so many rows, columns and terms in all: nearly equal parts of whole panels, so that there is
+/// no narrow rest, and more of them where blocks would be too few to share. Where rows are few, reading the right side
+/// is all there is to do: blocks are one tile of eight panels wide, so that as many streams are read. Where the right
+/// side is more than caches keep from run to run, blocks are one tile wide: its panels are used by all rows while those
+/// of the next are fetched.
+constexpr int64_t gemm_few_rows = 8, gemm_few_columns = 128, gemm_far_columns = 48, gemm_far_elements = 1 << 18;
+constexpr int64_t gemm_columns(int64_t rows, int64_t columns, int64_t terms) {
   if (rows <= gemm_few_rows) return gemm_few_columns;
+  if (rows > gemm_block_rows && columns * terms > gemm_far_elements) return gemm_far_columns;
   const int64_t panels = (columns + gemm_panel - 1) / gemm_panel;
   int64_t blocks = (columns + gemm_block_columns - 1) / gemm_block_columns;
   if (blocks * gemm_row_blocks(rows) < 4 && panels > 4 * blocks) blocks *= 2;

@@ -20,6 +20,7 @@ struct Tile {
   int64_t segment_count;
   const char* right;
   int64_t right_step, panel_step;  // from term to term, from panel to panel, in bytes
+  const char* ahead;               // a panel that a later tile reads; it is fetched beside the products
   int64_t columns;                 // that there are; the last vector may reach beyond them
   T* const* out;                   // rows; the tile begins at `column` of each
   const T* const* residual;
@@ -52,6 +53,7 @@ __attribute__((noinline)) void finish_columns(const Tile<T>& t, const Vector<T>*
 }
 
 constexpr int64_t fetched_ahead = 2048;  // bytes of each panel
+constexpr int cache_line = 64;
 
 template <class T, int rows, int vectors, bool fetches = false>
 __attribute__((noinline)) void tile(const Tile<T>& t) {
@@ -69,7 +71,8 @@ __attribute__((noinline)) void tile(const Tile<T>& t) {
       sum[i][j] = Vector<T>{};
     }
   }
-  const char* right = t.right;
+  constexpr bool fetches_later = rows >= 4 && vectors >= 2;
+  const char *right = t.right, *ahead = t.ahead;
   const int64_t step = t.step, right_step = t.right_step, panel_step = t.panel_step;
   int64_t offset = 0, three_panels = 3 * panel_step;
   asm("" : "+r"(three_panels));  // panels are addressed by few registers, not by a pointer each
@@ -86,6 +89,12 @@ __attribute__((noinline)) void tile(const Tile<T>& t) {
       asm("" : "+r"(near_ahead), "+r"(far_ahead));
 #pragma GCC unroll 8
       for (int j = 0; j < vectors; ++j) __builtin_prefetch(behind(near_ahead, far_ahead, j), 0, 2);
+    }
+    if constexpr (fetches_later) {
+      for (int i = 0; i < panel_width * static_cast<int>(sizeof(T)); i += cache_line)
+        __builtin_prefetch(ahead + i, 0, 2);
+      ahead += right_step;
+      asm("" : "+r"(ahead));
     }
     if constexpr (rows == 1) {
       const Vector<T> a = broadcast_from(reinterpret_cast<const T*>(row[0] + offset));

@@ -4,8 +4,7 @@
 // convolution_winograd_pack_T: parameters of ConvolutionPackParams; weights, transformed, as sixteen matrices in
 // panels: [position][panel][inner][16]. Gradient: the taps turned round. Iterations: panels. convolution_winograd_T:
 // parameters and buffers of ConvolutionParams; out, residual and bias have channels side by side; places of the source
-// outside of [lo, hi) count as zeros. Iterations: winograd_column_blocks * winograd_tile_blocks. Scratch:
-// winograd_scratch elements.
+// outside of [lo, hi) count as zeros. Iterations: winograd_blocks. Scratch: winograd_scratch elements.
 #pragma once
 #include <stdint.h>
 
@@ -20,13 +19,19 @@ constexpr int64_t winograd_tiles(int64_t inner) {
   const int64_t fit = 8192 / (inner > 0 ? inner : 1);
   return fit < 8 ? 8 : fit > winograd_most_tiles ? winograd_most_tiles : fit;
 }
-/// An even number of blocks of tiles.
+/// One block where it takes all tiles, so that weights are read once; else an even number.
 constexpr int64_t winograd_tile_blocks(int64_t tiles, int64_t inner) {
-  const int64_t two = 2 * winograd_tiles(inner), pairs = (tiles + two - 1) / two;
-  return pairs > 0 ? 2 * pairs : 2;
+  const int64_t most = winograd_tiles(inner);
+  return tiles <= most ? 1 : (tiles + 2 * most - 1) / (2 * most) * 2;
 }
-constexpr int64_t winograd_column_blocks(int64_t panels) {
-  return (panels + winograd_most_panels - 1) / winograd_most_panels;
+/// An even number where there is one block of tiles: then threads share the columns.
+constexpr int64_t winograd_column_blocks(int64_t panels, int64_t tile_blocks) {
+  const int64_t blocks = (panels + winograd_most_panels - 1) / winograd_most_panels;
+  return tile_blocks > 1 ? blocks : (blocks + 1) / 2 * 2;
+}
+constexpr int64_t winograd_blocks(int64_t tiles, int64_t inner, int64_t panels) {
+  const int64_t tile_blocks = winograd_tile_blocks(tiles, inner);
+  return tile_blocks * winograd_column_blocks(panels, tile_blocks);
 }
 constexpr int64_t winograd_scratch(int64_t inner) {
   const int64_t tiles = winograd_tiles(inner);

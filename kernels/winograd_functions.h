@@ -157,9 +157,9 @@ template <class T>
 int convolution_winograd(const tenon_args& args, int64_t lo, int64_t hi) {
   const auto& p = params<ConvolutionParams>(args);
   const int64_t tiles_y = ceil_div(p.size[1], 2), tiles_x = ceil_div(p.size[2], 2), tiles = p.batch * tiles_y * tiles_x;
-  const int64_t panels = ceil_div(p.columns, panel_width), column_blocks = winograd_column_blocks(panels);
-  const int64_t panels_each = ceil_div(panels, column_blocks);
   const int64_t blocks = winograd_tile_blocks(tiles, p.inner), each = ceil_div(tiles, blocks);
+  const int64_t panels = ceil_div(p.columns, panel_width);
+  const int64_t panels_each = ceil_div(panels, winograd_column_blocks(panels, blocks));
   const int64_t padding[2] = {p.taps.gradient ? 2 - p.taps.padding[1] : p.taps.padding[1],
                               p.taps.gradient ? 2 - p.taps.padding[2] : p.taps.padding[2]};
   // Rows of the sixteen matrices; they do not begin at the same places of cache lines' sets.
@@ -201,6 +201,7 @@ int convolution_winograd(const tenon_args& args, int64_t lo, int64_t hi) {
         b.out[t] = products + position * product_step + t * columns;
       }
       b.right = buffer<T>(args, 1) + p.weights + (position * panels + panel) * b.panel_step;
+      b.then = position + 1 < winograd_positions ? b.right + panels * b.panel_step : nullptr;
       run_block(b);
     }
     const int64_t channel = panel * panel_width;

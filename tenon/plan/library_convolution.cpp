@@ -149,8 +149,9 @@ class ConvolutionCalls {
     } else if (taps_.winograd) {
       const int64_t inner = taps_.inner.as_int(), two = 2 * kernels::winograd_tiles(inner);
       const SymInt tiles = batch * sym::ceil_div(size[1], 2) * sym::ceil_div(size[2], 2);
-      const int64_t blocks = kernels::winograd_column_blocks(taps_.columns.as_int() / panel);
-      call.extent = sym::max(sym::ceil_div(tiles, two), 1) * SymInt(2 * blocks);
+      const int64_t panels = taps_.columns.as_int() / panel;
+      if (tiles.is_int()) call.extent = SymInt(kernels::winograd_blocks(tiles.as_int(), inner, panels));
+      else call.extent = sym::ceil_div(tiles, two) * SymInt(2 * kernels::winograd_column_blocks(panels, 1));
       call.scratch = SymInt(kernels::winograd_scratch(inner) * bytes(dtype_));
     } else {
       SymInt points = batch, phases = 1;
@@ -158,9 +159,10 @@ class ConvolutionCalls {
         points *= sym::ceil_div(size[d], taps_.phases(d));
         phases *= taps_.phases(d);
       }
-      call.extent = phases * taps_.groups * column_blocks(points, taps_.columns) * row_blocks(points);
+      call.extent = phases * taps_.groups * column_blocks(points, taps_.columns, taps_.count() * taps_.inner) *
+                    row_blocks(points);
       const SymInt terms = sym::floor_div(taps_.count() * taps_.inner, phases) + 1;
-      call.grain = block_grain(points, block_columns(points, taps_.columns) * terms);
+      call.grain = block_grain(points, block_columns(points, taps_.columns, taps_.count() * taps_.inner) * terms);
       call.scratch = SymInt(kernels::gemm_scratch * bytes(dtype_));
     }
     out_.calls.push_back(std::move(call));
@@ -334,7 +336,8 @@ std::optional<ResultBlocks> blocks_of(const loop::Program& program, const loop::
   if (c.part != ConvPart::forward || c.transposed || method_of(program, c) != loop::ConvMethod::direct)
     return std::nullopt;
   const SymInt channels = c.y.sizes[1], points = c.y.sizes[0] * product(places(c.y));
-  return ResultBlocks{is_depthwise(c) || (is_one(c.groups) && has_whole_rows(points, channels))};
+  return ResultBlocks{is_depthwise(c) ||
+                      (is_one(c.groups) && has_whole_rows(points, channels, c.w.sizes[1] * product(places(c.w))))};
 }
 
 LibraryCalls convolution_pack(const loop::Program& program, const loop::Pack& p) {

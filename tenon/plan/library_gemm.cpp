@@ -98,8 +98,8 @@ LibraryCalls calls_of(const loop::Program& program, const loop::Gemm& given) {
   words.add(g.a.offset, g.a.strides, right_offset, right_strides, g.out.offset, g.out.strides);
   words.add_epilogue(g.epilogue, 3);
   call.params = std::move(words).take();
-  call.extent = batch * row_blocks(m) * column_blocks(m, n);
-  call.grain = block_grain(m, block_columns(m, n) * k);
+  call.extent = batch * row_blocks(m) * column_blocks(m, n, k);
+  call.grain = block_grain(m, block_columns(m, n, k) * k);
   call.scratch = SymInt((packed ? kernels::gemm_scratch : kernels::gemm_unpacked_scratch) *
                         static_cast<int64_t>(item_size(dtype)));
   out.calls.push_back(std::move(call));
@@ -108,7 +108,7 @@ LibraryCalls calls_of(const loop::Program& program, const loop::Gemm& given) {
 
 std::optional<ResultBlocks> blocks_of(const loop::Program&, const loop::Gemm& g) {
   if (better_transposed(g)) return std::nullopt;
-  return ResultBlocks{has_whole_rows(g.out.sizes[1], g.out.sizes[2])};
+  return ResultBlocks{has_whole_rows(g.out.sizes[1], g.out.sizes[2], g.a.sizes[2])};
 }
 
 LibraryCalls calls_of(const loop::Program& program, const loop::Pack& p) {

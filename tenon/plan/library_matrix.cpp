@@ -30,14 +30,14 @@ SymInt MatrixChecks::epilogue(const loop::Epilogue& e, SymInt channels, const lo
   return flags;
 }
 
-SymInt block_columns(SymInt rows, SymInt columns) {
-  if (rows.is_int() && columns.is_int()) return kernels::gemm_columns(rows.as_int(), columns.as_int());
-  return sym::min(columns, kernels::gemm_few_columns);
+SymInt block_columns(SymInt rows, SymInt columns, SymInt terms) {
+  if (rows.is_int() && columns.is_int() && terms.is_int())
+    return kernels::gemm_columns(rows.as_int(), columns.as_int(), terms.as_int());
+  return sym::min(columns, kernels::gemm_far_columns);
 }
 
-SymInt column_blocks(SymInt rows, SymInt columns) {
-  if (rows.is_int() && columns.is_int()) return sym::ceil_div(columns, block_columns(rows, columns));
-  return sym::ceil_div(columns, kernels::gemm_block_columns) * SymInt(2);
+SymInt column_blocks(SymInt rows, SymInt columns, SymInt terms) {
+  return sym::ceil_div(columns, block_columns(rows, columns, terms));
 }
 
 SymInt row_blocks(SymInt rows) {
@@ -46,10 +46,11 @@ SymInt row_blocks(SymInt rows) {
          sym::min(sym::floor_div(rows, kernels::gemm_block_rows + 1), 1);
 }
 
-bool has_whole_rows(SymInt rows, SymInt columns) {
+bool has_whole_rows(SymInt rows, SymInt columns, SymInt terms) {
   if (!columns.is_int()) return false;
   const int64_t n = columns.as_int();
-  return rows.is_int() ? n <= kernels::gemm_columns(rows.as_int(), n) : n <= 4 * kernels::gemm_panel;
+  if (!rows.is_int() || !terms.is_int()) return n <= kernels::gemm_far_columns;  // no block has fewer
+  return n <= kernels::gemm_columns(rows.as_int(), n, terms.as_int());
 }
 
 SymInt block_grain(SymInt rows, SymInt work) {

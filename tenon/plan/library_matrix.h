@@ -43,14 +43,15 @@ class MatrixChecks : public Checks {
   SymInt epilogue(const loop::Epilogue& e, SymInt channels, const loop::Operand& result, std::vector<LibraryArg>& args);
 };
 
-/// Columns of a block of a result with so many rows and columns; where only the run tells these, the least it may be.
-SymInt block_columns(SymInt rows, SymInt columns);
+/// Columns of a block of a result with so many rows, columns and terms; where only the run tells these, the least it
+/// may be.
+SymInt block_columns(SymInt rows, SymInt columns, SymInt terms);
 /// How many blocks of columns there are; at most, where only the run tells.
-SymInt column_blocks(SymInt rows, SymInt columns);
+SymInt column_blocks(SymInt rows, SymInt columns, SymInt terms);
 /// How many blocks of rows there are; at most, where only the run tells.
 SymInt row_blocks(SymInt rows);
 /// A block has all columns.
-bool has_whole_rows(SymInt rows, SymInt columns);
+bool has_whole_rows(SymInt rows, SymInt columns, SymInt terms);
 /// Blocks that make a chunk worth a thread, of so many rows and `work` products for each: half a microsecond at least.
 /// Up to four rows cost the same: what is waited for is the right side.
 SymInt block_grain(SymInt rows, SymInt work);

@@ -115,10 +115,11 @@ void check(const Case& c) {
         p.out_batch = c.out.batch, p.out_row = c.out.row, p.out_column = c.out.column;
         p.bias_step = 1;
         p.residual_batch = residual.batch, p.residual_row = residual.row, p.residual_column = residual.column;
+        const Int width = gemm_columns(c.m, c.n, c.k);
         KernelCall call{named<T>(is_packed ? "gemm" : "gemm_unpacked"),
                         {left.data(), is_packed ? packed.data() : right.data(), result.data()},
                         words(p),
-                        c.batch * gemm_row_blocks(c.m) * ((c.n + gemm_columns(c.m, c.n) - 1) / gemm_columns(c.m, c.n)),
+                        c.batch * gemm_row_blocks(c.m) * ((c.n + width - 1) / width),
                         grain,
                         (is_packed ? gemm_scratch : gemm_unpacked_scratch) * Int{sizeof(T)}};
         if (c.bias) call.buffers.push_back(row.data());
