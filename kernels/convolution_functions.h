@@ -140,7 +140,7 @@ int convolution(const tenon_args& args, int64_t lo, int64_t hi) {
   const auto& p = params<ConvolutionParams>(args);
   const int64_t panels = ceil_div(p.columns, panel_width);
   const int64_t points = p.batch * Phase(p.taps, p.size, 0).points();
-  const int64_t width = gemm_columns(points, p.columns), column_blocks = ceil_div(p.columns, width);
+  const int64_t width = gemm_columns(points, p.columns);
   const BlockEpilogue epilogue(args);
   int status = TENON_KERNEL_OK;
   Block<T> b;
@@ -153,11 +153,13 @@ int convolution(const tenon_args& args, int64_t lo, int64_t hi) {
   b.scratch = static_cast<T*>(args.scratch);
   const T* const bias = p.flags & epilogue_bias ? buffer<T>(args, 3) + p.bias : nullptr;
   const T* const residual = b.has_residual ? buffer<T>(args, bias != nullptr ? 4 : 3) + p.residual : nullptr;
-  const int64_t blocks = RowBlocks(points).count;
+  const int64_t taps = p.taps.kernel[0] * p.taps.kernel[1] * p.taps.kernel[2];
+  const BlockOrder order(RowBlocks(points).count, ceil_div(p.columns, width), points, p.inner, taps * p.inner,
+                         p.columns);
   for (int64_t i = lo; i < hi; ++i) {
-    const int64_t point_block = i % blocks, column_block = i / blocks % column_blocks;
-    const int64_t g = i / blocks / column_blocks % p.groups;
-    const int64_t index = i / blocks / column_blocks / p.groups;
+    const int64_t products = i / order.count();
+    const auto [point_block, column_block] = order.at(i - products * order.count());
+    const int64_t g = products % p.groups, index = products / p.groups;
     if (index >= all_phases(p.taps)) continue;
     const Phase phase(p.taps, p.size, index);
     const Axis(&a)[3] = phase.axis;

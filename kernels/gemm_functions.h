@@ -32,7 +32,8 @@ template <class T>
 int gemm(const tenon_args& args, int64_t lo, int64_t hi, bool packed) {
   const auto& p = params<GemmParams>(args);
   const RowBlocks row_blocks(p.m);
-  const int64_t width = gemm_columns(p.m, p.n), column_blocks = ceil_div(p.n, width);
+  const int64_t width = gemm_columns(p.m, p.n);
+  const BlockOrder order(row_blocks.count, ceil_div(p.n, width), p.m, p.k, p.k, p.n);
   const BlockEpilogue epilogue(args);
   int status = TENON_KERNEL_OK;
   Block<T> b;
@@ -53,8 +54,9 @@ int gemm(const tenon_args& args, int64_t lo, int64_t hi, bool packed) {
   b.has_residual = p.flags & epilogue_residual;
   b.residual_step = p.residual_column;
   for (int64_t i = lo; i < hi; ++i) {
-    const int64_t rb = i % row_blocks.count, cb = i / row_blocks.count % column_blocks;
-    const int64_t entry = i / row_blocks.count / column_blocks, column = cb * width;
+    const int64_t entry = i / order.count();
+    const auto [rb, cb] = order.at(i - entry * order.count());
+    const int64_t column = cb * width;
     const int64_t row = row_blocks.begin(rb);
     b.rows = row_blocks.begin(rb + 1) - row;
     if (b.rows == 0 || entry >= p.batch) continue;
