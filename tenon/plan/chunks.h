@@ -4,9 +4,9 @@
 
 namespace tenon::plan {
 
-/// Iterations of a chunk, where each does `work`: as many as do a quarter of `most_work`, or up to four times as many
-/// if two halves of the chunks then have more nearly equal numbers of iterations. Of two threads the first takes the
-/// first half: equal parts, and in every step of a program the same.
-SymInt fair_grain(SymInt extent, SymInt work, int64_t most_work);
+/// Iterations of a chunk, where each does `work`: as many as are worth a thread, or up to eight times as many if two
+/// halves of the chunks then have more nearly equal numbers of iterations. Of two threads the first takes the first
+/// half: equal parts, and in every step of a program the same.
+SymInt fair_grain(SymInt extent, SymInt work, int64_t worth);
 
 }  // namespace tenon::plan

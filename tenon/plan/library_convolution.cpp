@@ -157,7 +157,7 @@ class ConvolutionCalls {
     if (taps_.depthwise) {
       call.extent = SymInt(channel_blocks) * batch * size[0] * size[1];
       const SymInt work = size[2] * taps_.groups * taps_.count();
-      call.grain = fair_grain(call.extent, sym::floor_div(work, SymInt(channel_blocks)), 1 << 20);
+      call.grain = fair_grain(call.extent, sym::floor_div(work, SymInt(channel_blocks)), 1 << 17);
     } else if (taps_.winograd) {
       const int64_t inner = taps_.inner.as_int(), two = 2 * kernels::winograd_tiles(inner);
       const SymInt tiles = batch * sym::ceil_div(size[1], 2) * sym::ceil_div(size[2], 2);

@@ -55,7 +55,7 @@ bool has_whole_rows(SymInt rows, SymInt columns) {
 
 SymInt block_grain(SymInt blocks, SymInt rows, SymInt work) {
   const SymInt costs = sym::max(sym::min(rows, kernels::gemm_block_rows), 4);
-  return fair_grain(blocks, costs * work, 1 << 18);
+  return fair_grain(blocks, costs * work, 1 << 16);
 }
 
 }  // namespace tenon::plan

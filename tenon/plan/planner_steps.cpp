@@ -118,7 +118,7 @@ package::KernelSpec Planner::generated(Id body, const std::vector<const Made*>& 
     for (const loop::Param& p : made.params) instance.params.push_back(symbols_.param(p));
     instance.extent = expr(made.extent);
     SymInt each = sym::max(sym::floor_div(m->points, sym::max(made.extent, 1)), 1);
-    instance.grain = expr(made.serial ? sym::max(made.extent, 1) : fair_grain(made.extent, each, 2 * points_per_chunk));
+    instance.grain = expr(made.serial ? sym::max(made.extent, 1) : fair_grain(made.extent, each, points_per_chunk));
     spec.instances.push_back(std::move(instance));
   }
   spec.function = t().function(options_.interpreted ? interpret_function : kernel->name);
