@@ -19,6 +19,30 @@ struct RowBlocks {
   int64_t begin(int64_t i) const { return i * size < rows ? i * size : rows; }
 };
 
+/// Blocks of a result in the order of iterations, of which the first of two threads takes the first half: blocks of its
+/// own rows where the right side is smaller than the rest, so that a thread reads what it has written in the step
+/// before; else of its own columns, so that it reads half of the right side.
+class BlockOrder {
+ public:
+  /// For a product of rows x inner by terms x columns; the left side's rows may be read several times, as by taps.
+  BlockOrder(int64_t row_blocks, int64_t column_blocks, int64_t rows, int64_t inner, int64_t terms, int64_t columns)
+      : count_(row_blocks * column_blocks), columns_(column_blocks), part_(row_blocks) {
+    if (row_blocks % 2 == 0 && terms * columns <= rows * (inner + columns)) part_ /= 2;
+  }
+  int64_t count() const { return count_; }
+  int64_t together() const { return part_; }  // blocks of rows that follow one another with the same columns
+  struct Place {
+    int64_t row, column;
+  };
+  Place at(int64_t i) const {
+    const int64_t runs = i / part_, parts = runs / columns_;
+    return {parts * part_ + i - runs * part_, runs - parts * columns_};
+  }
+
+ private:
+  int64_t count_, columns_, part_;  // part: blocks of rows that all columns are computed of before the next
+};
+
 /// The terms of a sum on the left side: four nested loops around `length` terms, `step` elements apart. On the right
 /// side they follow one another.
 struct Terms {

@@ -45,7 +45,8 @@ struct ConvolutionPackParams {
 /// gemm_row_blocks(points), both of the first phase; a phase has batch times ceil((size - phase) / stride) points, and
 /// there are stride[0] * stride[1] * stride[2] of them, forward one. Scratch: gemm_scratch elements.
 /// convolution_depthwise_T: columns and inner are 1; taps outside of [lo, hi) of the source are left out, so that it
-/// needs no copy for its padding. Iterations: batch * size[0] * size[1]. No scratch.
+/// needs no copy for its padding. Iterations: channel_blocks * batch * size[0] * size[1], rows of one block of channels
+/// after the other; where there are several, each has at least two panels. No scratch.
 struct ConvolutionParams {
   ConvolutionTaps taps;
   int64_t batch, groups, columns, inner, flags;
@@ -56,6 +57,7 @@ struct ConvolutionParams {
   int64_t out, out_batch, out_channel, out_stride[3];
   int64_t bias, bias_step;
   int64_t residual, residual_batch, residual_channel, residual_stride[3];
+  int64_t channel_blocks;  // of a depthwise convolution
 };
 
 /// convolution_points_T: buffers `from` and `to`. The gradient of y into panels of 16 channels, [group][panel][batch *

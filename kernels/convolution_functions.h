@@ -154,11 +154,12 @@ int convolution(const tenon_args& args, int64_t lo, int64_t hi) {
   b.scratch = static_cast<T*>(args.scratch);
   const T* const bias = p.flags & epilogue_bias ? buffer<T>(args, 3) + p.bias : nullptr;
   const T* const residual = b.has_residual ? buffer<T>(args, bias != nullptr ? 4 : 3) + p.residual : nullptr;
-  const int64_t blocks = RowBlocks(points).count;
+  const BlockOrder order(RowBlocks(points).count, column_blocks, points, p.inner, taps * p.inner, p.columns);
+  b.turns = order.together();
   for (int64_t i = lo; i < hi; ++i) {
-    const int64_t point_block = i % blocks, column_block = i / blocks % column_blocks;
-    const int64_t g = i / blocks / column_blocks % p.groups;
-    const int64_t index = i / blocks / column_blocks / p.groups;
+    const int64_t products = i / order.count();
+    const auto [point_block, column_block] = order.at(i - products * order.count());
+    const int64_t g = products % p.groups, index = products / p.groups;
     if (index >= all_phases(p.taps)) continue;
     const Phase phase(p.taps, p.size, index);
     const Axis(&a)[3] = phase.axis;
@@ -180,8 +181,7 @@ int convolution(const tenon_args& args, int64_t lo, int64_t hi) {
     b.right = buffer<T>(args, 1) + p.weights + phase.taps_before * p.groups * panels * p.inner * panel_width +
               (g * panels + column / panel_width) * b.panel_step;
     b.then = column_block + 1 < column_blocks ? b.right + width / panel_width * b.panel_step : nullptr;
-    b.turn = point_block;
-    b.turns = blocks;
+    b.turn = point_block % b.turns;
 
     const int64_t channel = g * p.columns + column;
     const T* source = buffer<T>(args, 0) + p.source + g * p.inner;

@@ -73,12 +73,12 @@ struct DepthwisePanel {
   const T *bias, *residual;   // null: none. Residual and out: of place 0
   T* out;
 
-  void next(const DepthwiseRow<T>& row) {
-    source += panel_width;
-    weights += row.kernel[0] * row.kernel[1] * row.kernel[2] * panel_width;
-    if (row.has_bias) bias += panel_width * row.bias_step;
-    if (row.has_residual) residual += panel_width * row.residual_channel;
-    out += panel_width * row.out_channel;
+  void next(const DepthwiseRow<T>& row, int64_t panels = 1) {
+    source += panels * panel_width;
+    weights += panels * row.kernel[0] * row.kernel[1] * row.kernel[2] * panel_width;
+    if (row.has_bias) bias += panels * panel_width * row.bias_step;
+    if (row.has_residual) residual += panels * panel_width * row.residual_channel;
+    out += panels * panel_width * row.out_channel;
   }
   /// The same of the row of results below it, one place further down in the source.
   DepthwisePanel below(const DepthwiseRow<T>& row) const {
@@ -334,8 +334,13 @@ int convolution_depthwise(const tenon_args& args, int64_t lo, int64_t hi) {
   const bool pairs = vector_registers == 32 && !t.gradient && t.kernel[0] == 1 && t.kernel[1] == 3 &&
                      t.kernel[2] == 3 && t.stride[1] == 1 && t.stride[2] == 1 && t.dilation[1] == 1 &&
                      t.dilation[2] == 1;
+  const int64_t all_rows = p.batch * p.size[0] * p.size[1], all_panels = ceil_div(p.groups, panel_width);
   for (int64_t i = lo, rows = 1; i < hi; i += rows) {
-    const int64_t y = i % p.size[1], z = i / p.size[1] % p.size[0], n = i / p.size[1] / p.size[0];
+    const int64_t block = i / all_rows, result_row = i % all_rows;
+    const int64_t first_panel = all_panels * block / p.channel_blocks;
+    const int64_t last_panel = all_panels * (block + 1) / p.channel_blocks;
+    const int64_t y = result_row % p.size[1], z = result_row / p.size[1] % p.size[0],
+                  n = result_row / p.size[1] / p.size[0];
     axis[0] = axis_of(t, 0, p.size[0], z % phases(t, 0));
     axis[1] = axis_of(t, 1, p.size[1], y % phases(t, 1));
     row.range[0] = TapRange::within(axis[0], z / axis[0].out_step, p.lo[0], p.hi[0]);
@@ -388,13 +393,14 @@ int convolution_depthwise(const tenon_args& args, int64_t lo, int64_t hi) {
           else detail::depthwise_points<T, 1>(row, panel, panels, x, range);
         };
         DepthwisePanel<T> panel{from + a.offset * p.source_stride[2], buffer<T>(args, 1) + p.weights, bias, add, out};
-        const int64_t full = p.groups / panel_width, channels = p.groups % panel_width;
+        panel.next(row, first_panel);
+        const int64_t full = least(last_panel, p.groups / panel_width) - first_panel;
         compute(panel, full);
-        if (channels > 0) {
+        if (full < last_panel - first_panel) {
           // The last panel begins earlier, unless there is but one. What overlaps has its residual already, if that is
           // the result's own memory.
-          const int64_t back = full > 0 ? panel_width - channels : 0;
-          for (int64_t k = 0; k < full; ++k) panel.next(row);
+          const int64_t channels = p.groups % panel_width, back = full > 0 ? panel_width - channels : 0;
+          panel.next(row, full);
           panel.source -= back;
           panel.out -= back * p.out_channel;
           if (row.has_bias) panel.bias -= back * p.bias_step;
@@ -411,7 +417,9 @@ int convolution_depthwise(const tenon_args& args, int64_t lo, int64_t hi) {
         x += count;
       }
     }
-    status |= epilogue(i * p.size[2], rows * p.size[2], 0, p.groups);
+    const int64_t channel = first_panel * panel_width;
+    status |= epilogue(result_row * p.size[2], rows * p.size[2], channel,
+                       least(last_panel * panel_width, p.groups) - channel);
   }
   return status;
 }

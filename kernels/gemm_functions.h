@@ -33,6 +33,7 @@ int gemm(const tenon_args& args, int64_t lo, int64_t hi, bool packed) {
   const auto& p = params<GemmParams>(args);
   const RowBlocks row_blocks(p.m);
   const int64_t width = gemm_columns(p.m, p.n, p.k), column_blocks = ceil_div(p.n, width);
+  const BlockOrder order(row_blocks.count, column_blocks, p.m, p.k, p.k, p.n);
   const BlockEpilogue epilogue(args);
   int status = TENON_KERNEL_OK;
   Block<T> b;
@@ -50,12 +51,13 @@ int gemm(const tenon_args& args, int64_t lo, int64_t hi, bool packed) {
   b.scratch = static_cast<T*>(args.scratch);
   const T* const bias = p.flags & epilogue_bias ? buffer<T>(args, 3) + p.bias : nullptr;
   b.bias_step = p.bias_step;
-  b.turns = row_blocks.count;
+  b.turns = order.together();
   b.has_residual = p.flags & epilogue_residual;
   b.residual_step = p.residual_column;
   for (int64_t i = lo; i < hi; ++i) {
-    const int64_t rb = i % row_blocks.count, cb = i / row_blocks.count % column_blocks;
-    const int64_t entry = i / row_blocks.count / column_blocks, column = cb * width;
+    const int64_t entry = i / order.count();
+    const auto [rb, cb] = order.at(i - entry * order.count());
+    const int64_t column = cb * width;
     const int64_t row = row_blocks.begin(rb);
     b.rows = row_blocks.begin(rb + 1) - row;
     if (b.rows == 0 || entry >= p.batch) continue;
@@ -74,7 +76,7 @@ int gemm(const tenon_args& args, int64_t lo, int64_t hi, bool packed) {
     b.right = buffer<T>(args, 1) + p.b + entry * p.b_batch +
               (packed ? cb * (width / panel_width) * b.panel_step : column * p.b_column);
     b.then = packed && cb + 1 < column_blocks ? b.right + width / panel_width * b.panel_step : nullptr;
-    b.turn = rb;
+    b.turn = rb % b.turns;
     b.bias = bias == nullptr ? nullptr : bias + column * p.bias_step;
     run_block(b);
     status |= epilogue(entry * p.m + row, b.rows, column, b.columns);

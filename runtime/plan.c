@@ -1,10 +1,14 @@
 /* Where the buffers of a segment lie in its block: planned once for each combination of sizes, the last 16 kept. Large
-   buffers first, each at the lowest place that is free during its lifetime. */
+   buffers first, each at the lowest place that is free during its lifetime.
+
+   Of two threads the first writes the first half of a buffer, mostly. Where a buffer comes to lie around the middle of
+   one that is gone, each thread writes lines that its own core has; others would have to come from the other core. So a
+   place around such a middle is preferred to the lowest one, as long as that takes no more memory. */
 #include <stdlib.h>
 
 #include "internal.h"
 
-enum { kept = 16 };
+enum { kept = 16, most_middles = 8 };
 
 struct placed {
   uint64_t offset, size;
@@ -32,7 +36,8 @@ static int larger_first(const void* a, const void* b) {
 }
 
 /* `placed` is ordered by offset. */
-static uint64_t lowest_place(const struct placed* placed, uint32_t count, const struct tenon_buffer* b, uint64_t size) {
+static TN_COLD uint64_t lowest_place(const struct placed* placed, uint32_t count, const struct tenon_buffer* b,
+                                     uint64_t size) {
   uint64_t at = 0;
   for (uint32_t i = 0; i < count; ++i) {
     if (placed[i].last < b->first || placed[i].first > b->last) continue;
@@ -40,6 +45,15 @@ static uint64_t lowest_place(const struct placed* placed, uint32_t count, const 
     if (placed[i].offset + placed[i].size > at) at = placed[i].offset + placed[i].size;
   }
   return at;
+}
+
+static TN_COLD bool is_free(const struct placed* placed, uint32_t count, const struct tenon_buffer* b, uint64_t at,
+                            uint64_t size) {
+  for (uint32_t i = 0; i < count; ++i)
+    if (placed[i].last >= b->first && placed[i].first <= b->last && placed[i].offset < at + size &&
+        at < placed[i].offset + placed[i].size)
+      return false;
+  return true;
 }
 
 static void insert(struct placed* placed, uint32_t count, struct placed one) {
@@ -61,13 +75,46 @@ static tenon_status size_of(tenon_session* session, uint32_t expr, uint64_t* out
   return TENON_OK;
 }
 
-static tenon_status place(tenon_session* session, struct tenon_list members, struct placement* entry) {
+/* Buffers of `order` beside the `count` that are placed already; returns where the last one ends. */
+static TN_COLD uint64_t arrange(const struct tn_tables* t, struct tenon_list members, const struct sized* order,
+                                uint32_t open, struct placed* placed, uint32_t count, bool around_middles,
+                                uint64_t* offsets) {
+  uint64_t middles[most_middles], end = 0;
+  uint32_t middle_count = 0;
+  for (uint32_t i = 0; i < count; ++i)
+    if (placed[i].offset + placed[i].size > end) end = placed[i].offset + placed[i].size;
+  for (uint32_t k = 0; k < open; ++k) {
+    const struct tenon_buffer* b = &t->buffers[t->refs[members.first + order[k].member]];
+    uint64_t size = order[k].size, offset = UINT64_MAX, least = size / 8;
+    for (uint32_t m = 0; around_middles && m < middle_count && size <= end; ++m) {
+      uint64_t half = size / 2 / TENON_ALIGNMENT * TENON_ALIGNMENT, at = middles[m] > half ? middles[m] - half : 0;
+      if (at > end - size) at = end - size;
+      uint64_t away = at + half > middles[m] ? at + half - middles[m] : middles[m] - at - half;
+      if (away > least || !is_free(placed, count, b, at, size)) continue;
+      offset = at;
+      least = away;
+    }
+    if (offset == UINT64_MAX) {
+      offset = lowest_place(placed, count, b, size);
+      if (middle_count < most_middles)
+        middles[middle_count++] = (offset + size / 2) / TENON_ALIGNMENT * TENON_ALIGNMENT;
+    }
+    offsets[order[k].member] = offset;
+    insert(placed, count++, (struct placed){offset, size, b->first, b->last});
+    if (offset + size > end) end = offset + size;
+  }
+  return end;
+}
+
+static TN_COLD tenon_status place(tenon_session* session, struct tenon_list members, struct placement* entry) {
   const struct tn_tables* t = &session->program->tables;
-  struct sized* order = malloc((members.count + 1) * sizeof *order);
-  struct placed* placed = malloc((members.count + 1) * sizeof *placed);
-  tenon_status status = order && placed ? TENON_OK : tn_fail_memory(members.count, "planning");
+  size_t room = members.count + 1;
+  struct sized* order = malloc(room * sizeof *order);
+  struct placed* placed = malloc(2 * room * sizeof *placed);
+  uint64_t* lowest = malloc(room * sizeof *lowest);
+  tenon_status status = order && placed && lowest ? TENON_OK : tn_fail_memory(members.count, "planning");
   uint32_t count = 0, open = 0;
-  entry->size = 0;
+  uint64_t all = 0;
   for (uint32_t i = 0; i < members.count && status == TENON_OK; ++i) {
     const struct tenon_buffer* b = &t->buffers[t->refs[members.first + i]];
     uint64_t size = 0, offset = 0;
@@ -81,18 +128,24 @@ static tenon_status place(tenon_session* session, struct tenon_list members, str
       entry->offsets[i] = offset;
       insert(placed, count++, (struct placed){offset, size, b->first, b->last});
     }
+    if (status == TENON_OK &&
+        (__builtin_add_overflow(all, size, &all) || __builtin_add_overflow(all, offset, &all) || all > INT64_MAX))
+      status = tn_fail_memory(size, "working memory");
   }
-  if (status == TENON_OK) qsort(order, open, sizeof *order, larger_first);
-  for (uint32_t k = 0; k < open && status == TENON_OK; ++k) {
-    const struct tenon_buffer* b = &t->buffers[t->refs[members.first + order[k].member]];
-    uint64_t offset = lowest_place(placed, count, b, order[k].size);
-    entry->offsets[order[k].member] = offset;
-    insert(placed, count++, (struct placed){offset, order[k].size, b->first, b->last});
+  if (status == TENON_OK) {
+    qsort(order, open, sizeof *order, larger_first);
+    struct placed* copy = placed + room;
+    memcpy(copy, placed, count * sizeof *placed);
+    entry->size = arrange(t, members, order, open, placed, count, true, entry->offsets);
+    memcpy(placed, copy, count * sizeof *placed);
+    for (uint32_t i = 0; i < members.count; ++i) lowest[i] = entry->offsets[i];
+    uint64_t size = arrange(t, members, order, open, placed, count, false, lowest);
+    if (size < entry->size) {
+      memcpy(entry->offsets, lowest, members.count * sizeof *lowest);
+      entry->size = size;
+    }
   }
-  for (uint32_t i = 0; i < count && status == TENON_OK; ++i) {
-    if (placed[i].offset > INT64_MAX - placed[i].size) status = tn_fail_memory(placed[i].offset, "working memory");
-    else if (placed[i].offset + placed[i].size > entry->size) entry->size = placed[i].offset + placed[i].size;
-  }
+  free(lowest);
   free(order);
   free(placed);
   return status;

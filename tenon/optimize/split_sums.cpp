@@ -19,6 +19,7 @@ constexpr int64_t long_terms = 2048;  // of a reduction that one kernel does wel
 constexpr int64_t few_results = 64;   // fewer do not keep threads busy
 constexpr int64_t worth_sharing = 1 << 16;
 constexpr int64_t most_inner = 4096, least_inner = 32, wanted_parts = 8;
+constexpr int64_t worth_own_rows = 1 << 15;  // of elements of an image
 
 /// Sizes that only the run tells count as 8: a batch, mostly.
 int64_t estimated(std::span<const SymInt> sizes) {
@@ -64,6 +65,9 @@ class Sums {
     if (stage.accumulators.empty() || may_fail(program_, stage)) return 0;
     const std::span<const SymInt> reduce(stage.reduce.begin(), stage.reduce.size());
     const int64_t terms = estimated(reduce), points = estimated({stage.domain.begin(), stage.domain.size()});
+    if (terms * points >= worth_own_rows && reduce.size() > 1 && estimated(reduce.first(1)) >= wanted_parts &&
+        rows_lie_apart(stage))
+      return 1;
     if (terms <= long_terms && (points >= few_results || terms * points < worth_sharing)) return 0;
     for (size_t outer = 1; outer < reduce.size(); ++outer) {
       const auto inner = reduce.subspan(outer);
@@ -72,6 +76,29 @@ class Sums {
       return estimated(inner) < least_inner ? 0 : outer;
     }
     return 0;
+  }
+
+  /// The reduction's outermost loop walks over rows of an image whose channels lie side by side. Threads have rows of
+  /// their own in the steps before it; results shared by channels would be read from the other's cache.
+  bool rows_lie_apart(const Stage& stage) const {
+    const size_t rank = stage.domain.size(), loops = rank + stage.reduce.size();
+    std::vector<ExprId> values;
+    for (const loop::Accumulator& a : stage.accumulators) values.push_back(a.value);
+    bool apart = false;
+    for_each_node(program_.arena, values, [&](ExprId id) {
+      const loop::ExprNode& node = program_.arena[id];
+      if (node.fn != Fn::load) return;
+      const auto at = strided(program_, node.buffer, node.args, loops);
+      if (!at) return;
+      const Sizes& by = at->by_loop;
+      const bool contiguous = std::any_of(by.begin(), by.begin() + static_cast<ptrdiff_t>(rank),
+                                          [](SymInt step) { return step == SymInt(1); });
+      apart =
+          apart || (contiguous && std::all_of(by.begin() + static_cast<ptrdiff_t>(rank) + 1, by.end(), [&](SymInt e) {
+                      return e.is_int() && by[rank].is_int() && e.as_int() < by[rank].as_int();
+                    }));
+    });
+    return apart;
   }
 
   /// The first stage; the second one stands where the whole stood.

@@ -4,6 +4,7 @@
 #include "tenon/base/error.h"
 #include "tenon/loop/method.h"
 #include "tenon/loop/pack.h"
+#include "tenon/plan/chunks.h"
 #include "tenon/plan/library_matrix.h"
 
 namespace tenon::plan {
@@ -30,6 +31,14 @@ SymInt product(const Sizes& list) {
 bool is_one(SymInt e) { return e == SymInt(1); }
 bool certain(SymInt condition) { return condition.is(sym::Kind::boolean) && condition.boolean_value(); }
 SymInt grain_of(SymInt work) { return sym::floor_div(1 << 14, work + 1) + 1; }
+/// Where a product with so many rows has one block of them, and threads share its columns, they share channels here
+/// too.
+int64_t depthwise_blocks(const Operand& result) {
+  constexpr int64_t many_channels = 128;
+  const SymInt points = result.sizes[0] * product(places(result)), channels = result.sizes[1];
+  if (!points.is_int() || !channels.is_int()) return 1;
+  return points.as_int() <= kernels::gemm_block_rows && channels.as_int() >= many_channels ? 2 : 1;
+}
 int64_t bytes(DType dtype) { return static_cast<int64_t>(item_size(dtype)); }
 
 /// What packing needs to know: which way the sums run, and their taps in three dimensions.
@@ -142,10 +151,13 @@ class ConvolutionCalls {
     if (e.has_residual)
       words.add(e.residual.offset, e.residual.strides[0], e.residual.strides[1], place_strides(e.residual));
     else words.add(Sizes(6, 0));
+    const int64_t channel_blocks = taps_.depthwise ? depthwise_blocks(to) : 1;
+    words.add(SymInt(channel_blocks));
     call.params = std::move(words).take();
     if (taps_.depthwise) {
-      call.extent = batch * size[0] * size[1];
-      call.grain = grain_of(size[2] * taps_.groups * taps_.count());
+      call.extent = SymInt(channel_blocks) * batch * size[0] * size[1];
+      const SymInt work = size[2] * taps_.groups * taps_.count();
+      call.grain = fair_grain(call.extent, sym::floor_div(work, SymInt(channel_blocks)), 1 << 17);
     } else if (taps_.winograd) {
       const int64_t inner = taps_.inner.as_int(), two = 2 * kernels::winograd_tiles(inner);
       const SymInt tiles = batch * sym::ceil_div(size[1], 2) * sym::ceil_div(size[2], 2);
@@ -162,7 +174,8 @@ class ConvolutionCalls {
       call.extent = phases * taps_.groups * column_blocks(points, taps_.columns, taps_.count() * taps_.inner) *
                     row_blocks(points);
       const SymInt terms = sym::floor_div(taps_.count() * taps_.inner, phases) + 1;
-      call.grain = block_grain(points, block_columns(points, taps_.columns, taps_.count() * taps_.inner) * terms);
+      const SymInt width = block_columns(points, taps_.columns, taps_.count() * taps_.inner);
+      call.grain = block_grain(call.extent, points, width * terms);
       call.scratch = SymInt(kernels::gemm_scratch * bytes(dtype_));
     }
     out_.calls.push_back(std::move(call));
@@ -336,8 +349,8 @@ std::optional<ResultBlocks> blocks_of(const loop::Program& program, const loop::
   if (c.part != ConvPart::forward || c.transposed || method_of(program, c) != loop::ConvMethod::direct)
     return std::nullopt;
   const SymInt channels = c.y.sizes[1], points = c.y.sizes[0] * product(places(c.y));
-  return ResultBlocks{is_depthwise(c) ||
-                      (is_one(c.groups) && has_whole_rows(points, channels, c.w.sizes[1] * product(places(c.w))))};
+  if (is_depthwise(c)) return ResultBlocks{depthwise_blocks(c.y) == 1};
+  return ResultBlocks{is_one(c.groups) && has_whole_rows(points, channels, c.w.sizes[1] * product(places(c.w)))};
 }
 
 LibraryCalls convolution_pack(const loop::Program& program, const loop::Pack& p) {

@@ -99,7 +99,7 @@ LibraryCalls calls_of(const loop::Program& program, const loop::Gemm& given) {
   words.add_epilogue(g.epilogue, 3);
   call.params = std::move(words).take();
   call.extent = batch * row_blocks(m) * column_blocks(m, n, k);
-  call.grain = block_grain(m, block_columns(m, n, k) * k);
+  call.grain = block_grain(call.extent, m, block_columns(m, n, k) * k);
   call.scratch = SymInt((packed ? kernels::gemm_scratch : kernels::gemm_unpacked_scratch) *
                         static_cast<int64_t>(item_size(dtype)));
   out.calls.push_back(std::move(call));

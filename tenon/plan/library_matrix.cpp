@@ -1,6 +1,7 @@
 #include "tenon/plan/library_matrix.h"
 
 #include "kernels/gemm.h"
+#include "tenon/plan/chunks.h"
 
 namespace tenon::plan {
 
@@ -53,9 +54,9 @@ bool has_whole_rows(SymInt rows, SymInt columns, SymInt terms) {
   return n <= kernels::gemm_columns(rows.as_int(), n, terms.as_int());
 }
 
-SymInt block_grain(SymInt rows, SymInt work) {
+SymInt block_grain(SymInt blocks, SymInt rows, SymInt work) {
   const SymInt costs = sym::max(sym::min(rows, kernels::gemm_block_rows), 4);
-  return sym::floor_div(1 << 17, costs * work + 1) + 1;
+  return fair_grain(blocks, costs * work, 1 << 16);
 }
 
 }  // namespace tenon::plan

@@ -54,7 +54,7 @@ SymInt row_blocks(SymInt rows);
 bool has_whole_rows(SymInt rows, SymInt columns, SymInt terms);
 /// Blocks that make a chunk worth a thread, of so many rows and `work` products for each: half a microsecond at least.
 /// Up to four rows cost the same: what is waited for is the right side.
-SymInt block_grain(SymInt rows, SymInt work);
+SymInt block_grain(SymInt blocks, SymInt rows, SymInt work);
 
 LibraryCalls convolution_pack(const loop::Program& program, const loop::Pack& pack);
 

@@ -4,6 +4,7 @@
 
 #include "tenon/base/error.h"
 #include "tenon/optimize/anchors.h"
+#include "tenon/plan/chunks.h"
 #include "tenon/plan/host.h"
 #include "tenon/plan/planner.h"
 #include "tenon/tensor/dtype.h"
@@ -117,8 +118,7 @@ package::KernelSpec Planner::generated(Id body, const std::vector<const Made*>& 
     for (const loop::Param& p : made.params) instance.params.push_back(symbols_.param(p));
     instance.extent = expr(made.extent);
     SymInt each = sym::max(sym::floor_div(m->points, sym::max(made.extent, 1)), 1);
-    SymInt grain = made.serial ? sym::max(made.extent, 1) : sym::max(sym::floor_div(points_per_chunk, each), 1);
-    instance.grain = expr(grain);
+    instance.grain = expr(made.serial ? sym::max(made.extent, 1) : fair_grain(made.extent, each, points_per_chunk));
     spec.instances.push_back(std::move(instance));
   }
   spec.function = t().function(options_.interpreted ? interpret_function : kernel->name);

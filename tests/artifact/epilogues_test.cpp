@@ -108,6 +108,20 @@ return %m
   }
 }
 
+TEST_F(Epilogues, OnBlocksOfChannels) {
+  expect_steps(R"(%p_w: f32[150, 1, 5, 5] = input()
+%p_v: f32[150, 20, 1, 1] = input()
+%x: f32[1, 20, 7, 7] = input()
+%a: f32[1, 150, 7, 7] = aten::convolution(%x, %p_v, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1)
+%h: f32[1, 150, 7, 7] = aten::hardswish(%a)
+%c: f32[1, 150, 7, 7] = aten::convolution(%h, %p_w, None, [1, 1], [2, 2], [1, 1], False, [0, 0], 150)
+%k: f32[1, 150, 7, 7] = aten::hardswish(%c)
+%m: f32[1, 150, 1, 1] = aten::mean.dim(%k, [2, 3], True)
+return %m
+)",
+               {{{1, 20, 7, 7}}}, 4);
+}
+
 TEST_F(Epilogues, LeaveAResultThatIsReadElsewhere) {
   expect_steps(R"(%p_w: f32[40, 20] = input()
 %x: f32[50, 20] = input()

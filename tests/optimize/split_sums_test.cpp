@@ -59,6 +59,24 @@ return %y
   EXPECT_EQ(std::get<Stage>(p.steps[0]).reduce, (Sizes{56, 56}));
 }
 
+constexpr std::string_view mean_of_an_image = R"(%p_w: f32[120, 40, 1, 1] = input()
+%x: f32[1, 40, 28, 28] = input()
+%c: f32[1, 120, 28, 28] = aten::convolution(%x, %p_w, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1)
+%y: f32[1, 120] = aten::mean.dim(%c, [2, 3])
+return %y
+)";
+
+TEST(SplitSums, OfAnImageWhoseChannelsLieSideBySideEachRowIsSummedFirst) {
+  Program p = packed(mean_of_an_image);
+  std::vector<const Stage*> sums;
+  for (const Step& step : p.steps)
+    if (auto* stage = std::get_if<Stage>(&step); stage && !stage->accumulators.empty()) sums.push_back(stage);
+  ASSERT_EQ(sums.size(), 2u) << to_text(p);
+  EXPECT_EQ(sums[0]->domain, (Sizes{28, 1, 120}));
+  EXPECT_EQ(sums[0]->reduce, Sizes{28});
+  EXPECT_EQ(sums[1]->reduce, Sizes{28});
+}
+
 TEST(SplitSums, ShortOnesAndThoseWithManyResultsStayWhole) {
   for (std::string_view graph :
        {std::string_view("%x: f32[64, 768] = input()\n%y: f32[768] = aten::sum.dim_IntList(%x, "

@@ -269,6 +269,16 @@ TEST(LibraryConvolution, EveryChannelByItselfInPairsOfRowsAndRowsOfSevenTaps) {
           }
 }
 
+TEST(LibraryConvolution, OfFewPlacesThreadsShareTheChannels) {
+  for (Int channels : {128, 150})
+    for (Int residual : {0, 1}) {
+      Case c{1, channels, channels, {7, 7}, {5, 5}, {1, 1}, {2, 2}, {1, 1}, channels};
+      c.channels_last = c.bias = c.relu = true;
+      c.residual = residual == 1;
+      check(c);
+    }
+}
+
 TEST(LibraryConvolution, TransposedOnesSpreadTheirInput) {
   check({2, 5, 6, {4, 5}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 1, true, {1, 1}});
   check({1, 4, 6, {5}, {3}, {3}, {0}, {2}, 2, true});
