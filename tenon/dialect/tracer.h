@@ -50,9 +50,16 @@ class NodeTracer : public Dispatcher {
   NodeNames names;
   const std::vector<BasicArg<TensorMeta>>* known_metas = nullptr;  // of the results of a call of known_for
   const Op* known_for = nullptr;
+  /// What the file says of the results of the call being traced, and which of them other nodes read.
+  struct Recorded {
+    const Op* op = nullptr;
+    const std::vector<BasicArg<TensorMeta>>* metas = nullptr;
+    std::vector<bool> read;
+  } recorded;
 
  private:
   std::optional<Value> value_of(SymInt e);
+  bool stands_for(const Op& op, const Results& made) const;
 
   const Policy& policy_;
   int depth_ = 0;
