@@ -194,6 +194,15 @@ TEST(Session, GradientsOfWeightsOfAnySizesAreThoseOfTheirSizes) {
   EXPECT_EQ(gradient("s0"), gradient("3"));
 }
 
+TEST(Session, ATensorOfAnySizeIsResizedToNoMoreThanItHolds) {
+  Ready r(
+      "%x: f32[s0, s1] = input()\n%y: f32[s0, s1] = aten::clone(%x)\n%z: f32[2, 2] = aten::resize_(%y, [2, 2])\n"
+      "%v: f32[2, 2] = aten::neg(%z)\nreturn %v\n");
+  EXPECT_EQ(values_of(tensor(r.run({counting({2, 3})}).outputs[0])), (std::vector<float>{0, -1, -2, -3}));
+  EXPECT_EQ(values_of(tensor(r.run({counting({4, 1})}).outputs[0])), (std::vector<float>{0, -1, -2, -3}));
+  EXPECT_NE(r.error({counting({1, 3})}).find("what the further ones hold is undefined"), std::string::npos);
+}
+
 TEST(Session, LengthsOfSegmentsMayHaveAnySizesThatFit) {
   Ready r(R"(%x: f32[s0, s1] = input()
 %n: i64[s2, s3] = input()
