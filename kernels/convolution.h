@@ -71,9 +71,9 @@ struct ConvolutionPointsParams {
 
 /// convolution_weight_T: buffers x (as a source, but its channels may have a stride), what convolution_points_T wrote,
 /// and the gradient of the weights.
-/// Iterations: groups * blocks of 192 columns * gemm_row_blocks(taps * inner). Scratch: convolution_weight_scratch
-/// elements. convolution_depthwise_weight_T: columns and inner are 1, points are of one group with `groups` columns.
-/// Iterations: panels * kernel[0] * kernel[1]. No scratch.
+/// Iterations: groups * blocks of 192 columns * gemm_row_blocks(taps * inner); more do nothing. Scratch:
+/// convolution_weight_scratch elements. convolution_depthwise_weight_T: columns and inner are 1, points are of one
+/// group with `groups` columns. Iterations: panels * kernel[0] * kernel[1]. No scratch.
 struct ConvolutionWeightParams {
   ConvolutionTaps taps;
   int64_t batch, groups, columns, inner;

@@ -251,6 +251,7 @@ int convolution_weight(const tenon_args& args, int64_t lo, int64_t hi) {
   for (int64_t i = lo; i < hi; ++i) {
     const int64_t row_block = i % rows.count, column_block = i / rows.count % column_blocks;
     const int64_t g = i / rows.count / column_blocks, first = rows.begin(row_block);
+    if (g >= p.groups) continue;
     const int64_t column = column_block * block_columns;
     b.rows = rows.begin(row_block + 1) - first;
     if (b.rows == 0) continue;

@@ -157,6 +157,12 @@ Results dropped(Build& b) {
 Results batch_normalized(Build& b) {
   Tensor x = b["input"];
   bool training = b.flag("training"), stats = b.given("running_mean");
+  if (x.numel() == SymInt(0)) {
+    Tensor out = aten("clone", x);
+    if (b.given("weight")) out = aten("mul.Tensor", out, aten("select.int", b["weight"], 0, 0));
+    if (b.given("bias")) out = aten("add.Tensor", out, aten("select.int", b["bias"], 0, 0));
+    return one(out);
+  }
   if (!training)
     return one(aten("_native_batch_norm_legit_no_training", x, b.arg("weight"), b.arg("bias"), b.arg("running_mean"),
                     b.arg("running_var"), b.arg("momentum"), b.arg("eps"))[0]);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "tenon/dialect/tracer.h"
 #include "tenon/rules/registry.h"
@@ -165,8 +166,12 @@ Tensor FunctionalTracer::value_of(const Tensor& handle) {
   Aliased& t = find(handle);
   if (t.generation != t.memory->generation) {
     DispatchScope scope(&nodes_);
+    // What the file says of the result of the call being traced is not said of these, though they be of the same
+    // operator.
+    std::optional<NodeTracer::Recorded> recorded = std::exchange(nodes_.recorded, std::nullopt);
     t.value = t.memory->base;
     for (const ViewStep& step : t.views) t.value = viewed(step, t.value);
+    nodes_.recorded = std::move(recorded);
     t.generation = t.memory->generation;
   }
   return t.value;

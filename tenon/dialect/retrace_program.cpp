@@ -173,13 +173,31 @@ class Retracer {
     for (const Arg& a : node.args) args.push_back(argument(a, from, values));
     std::vector<BasicArg<TensorMeta>> metas = recorded_metas(from, node);
     const Op& op = lies_otherwise(node, args, metas) ? reshape.op() : *node.op;
-    nodes_.recorded.reset();
-    if (!op.functional && lie_as_recorded(node, from, args)) nodes_.recorded = {&op, metas};
+    const bool hold = !op.functional && lie_as_recorded(node, from, args);
+    nodes_.recorded = {&op, metas, read_results(node, from), hold};
     GradMode grad(node.grad_enabled);
     CallResults results = functional_.call(op, std::move(args));
     nodes_.recorded.reset();
     for (size_t i = 0; i < results.size() && i < metas.size(); ++i) same_sizes(results[i], metas[i]);
     keep_results(node, results, values);
+  }
+
+  // By other nodes; one of a list is not asked for.
+  std::vector<bool> read_results(const Node& node, const GraphBody& from) {
+    auto [at, first] = read_.try_emplace(&from, from.values.size());
+    if (first) {
+      auto mark = [&](const Value& v) {
+        if (v) at->second[v.id] = true;
+      };
+      for (const Node& user : from.nodes)
+        for (const Arg& arg : user.args) for_each_tensor(arg, mark);
+    }
+    std::vector<bool> out;
+    for (const Arg& r : node.results) {
+      auto* v = r.get<Value>();
+      out.push_back(v && *v && at->second[v->id]);
+    }
+    return out;
   }
 
   // Recorded results are those of recorded operands.
@@ -367,10 +385,11 @@ class Retracer {
   Retraced out_;
   NodeTracer nodes_{out_.graph.body(), policy_};
   FunctionalTracer functional_{nodes_, policy_};
-  std::vector<CallArg> values_;                // of the old graph: handles and numbers
-  std::unordered_map<ValueId, Value> others_;  // tokens and objects
-  std::vector<CallArg> handles_;               // of the inputs that are values
-  std::vector<sym::Replacement> same_;         // sizes of the new graph that the old one names
+  std::vector<CallArg> values_;                                   // of the old graph: handles and numbers
+  std::unordered_map<ValueId, Value> others_;                     // tokens and objects
+  std::unordered_map<const GraphBody*, std::vector<bool>> read_;  // which values nodes read
+  std::vector<CallArg> handles_;                                  // of the inputs that are values
+  std::vector<sym::Replacement> same_;                            // sizes of the new graph that the old one names
 };
 
 // Arguments that are expressions become values that nodes compute.

@@ -89,7 +89,7 @@ CallResults NodeTracer::run(const Op& op, CallArgs args) {
       DispatchScope scope(this);
       Build build(op, args);
       Results made = rule(build);
-      if (!made.values.empty() || op.schema.returns.empty()) return std::move(made.values);
+      if ((!made.values.empty() || op.schema.returns.empty()) && stands_for(op, made)) return std::move(made.values);
     }
   }
   if (op.schema.space() == "tenon" && op.def && op.def->to_torch) {
@@ -100,13 +100,25 @@ CallResults NodeTracer::run(const Op& op, CallArgs args) {
   return node(op, std::move(args));
 }
 
+// PyTorch's decomposition of attention gives the weights where the operator gives sums that only its gradient reads:
+// where that gradient is in the graph, the call stays.
+bool NodeTracer::stands_for(const Op& op, const Results& made) const {
+  if (!recorded || recorded->op != &op) return true;
+  for (size_t i = 0; i < std::min(made.values.size(), recorded->metas.size()); ++i) {
+    auto* t = made.values[i].get<Tensor>();
+    auto* meta = recorded->metas[i].get<TensorMeta>();
+    if (recorded->read[i] && t && *t && meta && t->rank() != meta->rank()) return false;
+  }
+  return true;
+}
+
 CallResults NodeTracer::node(const Op& op, CallArgs args) {
   GraphBody& graph = tracer.graph();
   Metas metas;
-  if (recorded && recorded->op == &op) metas.values = std::move(recorded->metas);
+  if (recorded && recorded->hold && recorded->op == &op) metas.values = recorded->metas;
   else if (auto transformed = fourier_metas(op, args)) metas = *transformed;
   else metas = infer_any(op, args);
-  recorded.reset();
+  if (recorded) recorded->hold = false;
   Node node;
   node.op = &op;
   for (const CallArg& arg : args) node.args.push_back(spelled(tracer.arg(arg)));  // numbers stay numbers

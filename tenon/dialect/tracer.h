@@ -48,15 +48,18 @@ class NodeTracer : public Dispatcher {
 
   Tracer tracer;
   NodeNames names;
-  /// What the old graph says of the results of the call that is traced; the first node of that operator has them.
+  /// What the file says of the results of the call that is traced.
   struct Recorded {
     const Op* op;
     std::vector<BasicArg<TensorMeta>> metas;
+    std::vector<bool> read;  // by other nodes
+    bool hold;               // for the next node, where it is one of `op`
   };
   std::optional<Recorded> recorded;
 
  private:
   std::optional<Value> value_of(SymInt e);
+  bool stands_for(const Op& op, const Results& made) const;
 
   const Policy& policy_;
   int depth_ = 0;

@@ -175,8 +175,11 @@ Tensor repeated_heads(const Tensor& x, SymInt heads, const ArgsView& call) {
   SymInt own = x.size(-3);
   if (own == heads) return x;
   auto groups = sym::exact_quotient(heads, own);
-  call.require(groups.has_value(), "the number of heads of the query, ", heads,
-               ", must be a multiple of that of key and value, ", own);
+  if (!groups) {
+    relies_on_equal(call, sym::mod(heads, own), 0, "the number of heads of the query, ", heads,
+                    ", must be a multiple of that of key and value, ", own);
+    groups = sym::floor_div(heads, own);
+  }
   return repeat_interleave_int(x, *groups, -3);
 }
 

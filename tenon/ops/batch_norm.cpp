@@ -215,6 +215,14 @@ Results normalized(const Build& b, bool training) {
   return r;
 }
 
+// Of an input without elements, whatever its dimensions: no statistics are written, and gradients are zeros.
+Tensor nothing_normalized(const Build& b) {
+  Tensor out = clone(b["input"]);
+  if (b["weight"]) out = out * select(b["weight"], 0, 0);
+  if (b["bias"]) out = out + select(b["bias"], 0, 0);
+  return out;
+}
+
 // With a fourth result, which only CUDA fills.
 Results normalized_with_reserve(const Build& b, bool training) {
   Results r = normalized(b, training);
@@ -264,8 +272,7 @@ void register_batch_norm(Registry& ops) {
               .traits = {.may_alias = true},
               .decompose =
                   [](Build& b) {
-                    if (b["input"].rank() == 1 && b["input"].size(0) == SymInt(0))
-                      return clone(b["input"]);  // nothing to normalize, whatever its dims
+                    if (b["input"].numel() == SymInt(0)) return one(nothing_normalized(b));
                     return one(normalized(b, b.flag("training"))[0]);
                   },
           });

@@ -383,8 +383,8 @@ void register_einsum(Registry& ops) {
             const char* inserted[] = {"expand1", "expand2", "expand3"};
             std::string equation;
             for (size_t i = 0; i < 3; ++i) {
-              b.require(is_differentiable(tensors[i].dtype()) && tensors[i].rank() + b.ints(inserted[i]).size() == rank,
-                        "expected floating point tensors of ", rank, " dimensions with those added, got ",
+              b.require(tensors[i].dtype() != DType::boolean && tensors[i].rank() + b.ints(inserted[i]).size() == rank,
+                        "expected tensors of numbers of ", rank, " dimensions with those added, got ",
                         tensors[i].meta(), " and ", b.ints(inserted[i]));
               equation += (i ? "," : "") + letters(marked(inserted[i]));
             }

@@ -61,8 +61,12 @@ Tensor lu_gradient(const Tensor& p, const Tensor& l, const Tensor& u, Tensor of_
     return linalg_solve_triangular(transposed(l1), x, kw("upper", true), kw("unitriangular", true));
   };
   Tensor out = through_l(through_u(phi));
+  Tensor bottom;
+  if (tall) bottom = through_u(below(of_l));
+  // One of the two parts has no elements where sizes tell only when the program runs which one it is.
+  if (tall && wide) bottom = constant_pad_nd(bottom, Sizes{0, n - k}, 0.0);
   if (wide) out = cat(std::vector<Tensor>{out, through_l(behind(of_u))}, -1);
-  if (tall) out = cat(std::vector<Tensor>{out, through_u(below(of_l))}, -2);
+  if (tall) out = cat(std::vector<Tensor>{out, bottom}, -2);
   return matmul(p, out);
 }
 

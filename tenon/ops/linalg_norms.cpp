@@ -115,7 +115,9 @@ Results norm_of_matrix(const ArgsView& b, const Tensor& x, double ord, const Siz
   b.require(std::abs(ord) == 1 || std::isinf(ord), "expected the order 1, -1, inf, -inf, fro, nuc, 2 or -2, got ", ord);
   int64_t first = std::isinf(ord) ? columns : rows, second = std::isinf(ord) ? rows : columns;
   Tensor sums = sum(abs(x), Sizes{first}, true);
-  Tensor extreme = ord > 0 ? amax(sums, Sizes{second}, true) : amin(sums, Sizes{second}, true);
+  Tensor extreme = ord < 0                                               ? amin(sums, Sizes{second}, true)
+                   : x.sizes()[static_cast<size_t>(second)] == SymInt(0) ? sum(sums, Sizes{second}, true)  // zeros
+                                                                         : amax(sums, Sizes{second}, true);
   if (keepdim) return one(extreme);
   Tensor less = squeeze_dim(extreme, std::max(rows, columns));
   return squeeze_dim(less, std::min(rows, columns));

@@ -47,12 +47,13 @@ Grads qr_gradient(Vjp& v) {
   if (!of_q) of_q = zeros_like(q);
   if (!of_r) of_r = zeros_like(r);
   Tensor behind;
-  if (statically_true(sym::lt(m, n))) {
-    Tensor more = narrow(r, -1, m, n - m), of_more = narrow(of_r, -1, m, n - m);
+  if (!statically_true(sym::ge(m, n))) {  // what lies behind the square has no elements where it is tall after all
+    SymInt k = q.size(-1);
+    Tensor more = narrow(r, -1, k, n - k), of_more = narrow(of_r, -1, k, n - k);
     behind = matmul(q, of_more);
     of_q = of_q + matmul(matmul(q, more), transposed(of_more));
-    r = narrow(r, -1, 0, m);
-    of_r = narrow(of_r, -1, 0, m);
+    r = narrow(r, -1, 0, k);
+    of_r = narrow(of_r, -1, 0, k);
   }
   Tensor inner = triu(matmul(of_r, transposed(r)) - matmul(transposed(q), of_q));
   inner = inner + transposed(inner) - diag_embed(diagonal(inner, 0, -2, -1));

@@ -1,4 +1,5 @@
 // Reductions over runs of elements of given lengths.
+#include "tenon/rules/guards.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {
@@ -29,7 +30,8 @@ Sizes reduced(const ArgsView& m) {
   size_t axis = m.dim("axis", x.rank());
   m.require(axis + 1 == by.rank(), "axis: expected the last dimension of ", by, ", got ", axis);
   Sizes sizes = x.sizes;
-  for (size_t d = 0; d < axis; ++d) m.require(by.sizes[d] == x.sizes[d], "lengths or offsets ", by, " do not fit ", x);
+  for (size_t d = 0; d < axis; ++d)
+    relies_on_equal(m, by.sizes[d], x.sizes[d], "lengths or offsets ", by, " do not fit ", x);
   sizes[axis] = m.given("lengths") ? by.sizes[axis] : by.sizes[axis] - 1;
   m.require(!sizes[axis].is_int() || sizes[axis].as_int() >= 0, "expected at least one offset, got ", by);
   return sizes;

@@ -6,10 +6,10 @@
 
 namespace tenon {
 
-Handle grad_region, assert_async, called_region, hinted_region, strict_region, associative_scan, map_rows, scan_rows,
-    repeat_stacked, effectful_call, functionalized, functionalized_v2, typed_call, batch_entry, batch_exit, batch_begin,
-    batch_end, batch_setup, promoted_dtype, dual_entry, dual_entry_aten, dual_exit, dual_exit_aten, unwrapped_for_grad,
-    level_begin, level_end, dual_begin, dual_end;
+Handle grad_region, assert_async, called_region, packed_region, hinted_region, strict_region, associative_scan,
+    map_rows, scan_rows, repeat_stacked, effectful_call, functionalized, functionalized_v2, typed_call, batch_entry,
+    batch_exit, batch_begin, batch_end, batch_setup, promoted_dtype, dual_entry, dual_entry_aten, dual_exit,
+    dual_exit_aten, unwrapped_for_grad, level_begin, level_end, dual_begin, dual_end;
 
 namespace {
 
@@ -82,6 +82,8 @@ void register_structural(Registry& ops) {
   handled(scan_rows, Control::scan, "higher_order::scan(Any graph, Any carried, Any scanned, Any captured) -> Any");
   // Normalized to the ones above, or to nothing.
   handled(called_region, Control::none, "higher_order::invoke_subgraph(Any graph, str? name, Any args) -> Any");
+  handled(packed_region, Control::none,
+          "higher_order::invoke_quant_packed(Any graph, Any args, *, Any scheme=None, Any quant_options=None) -> Any");
   handled(hinted_region, Control::none,
           "higher_order::hints_wrapper(Any graph, Any args, Any kwargs, Any hints) -> Any");
   handled(strict_region, Control::none, "higher_order::strict_mode(Any graph, Any args) -> Any");

@@ -6,6 +6,7 @@ namespace tenon {
 
 extern Handle grad_region;        // runs a graph with gradients on or off
 extern Handle called_region;      // runs a graph: graph, name, operands one by one
+extern Handle packed_region;      // likewise: graph, operands one by one, what says nothing of the result
 extern Handle hinted_region;      // likewise: graph, list of operands, what says nothing of the result
 extern Handle strict_region;      // likewise: graph, list of operands
 extern Handle associative_scan;   // graph of two elements, scanned, captured

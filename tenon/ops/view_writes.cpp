@@ -1,5 +1,7 @@
 #include "tenon/ops/view_writes.h"
 
+#include <algorithm>
+
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/comparison.h"
 #include "tenon/ops/creation.h"
@@ -10,6 +12,7 @@
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/views.h"
 #include "tenon/ops/where.h"
+#include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
 #include "tenon/rules/symbolic_shapes.h"
 
@@ -43,7 +46,11 @@ Metas scattered_meta(MetaCall& m, const Handle& view) {
   for (size_t i = 0; fits && i < place.rank(); ++i) fits = !statically_true(sym::ne(source.sizes[i], place.sizes[i]));
   m.require(fits, "expected a source of the sizes of the view, ", place.sizes, ", got ", source);
   TensorMeta out = like(m.meta("self"), m.meta("self").sizes);
-  if (is_dense(m.meta("self"))) out.strides = m.meta("self").strides;
+  const TensorMeta* self = &m.meta("self");
+  auto symbolic = [](SymInt size) { return !size.is_int(); };
+  if (is_dense(*self)) out.strides = self->strides;
+  else if (std::any_of(out.sizes.begin(), out.sizes.end(), symbolic))
+    out.strides = pointwise_strides(out.sizes, std::span<const TensorMeta* const>(&self, 1));
   return out;
 }
 

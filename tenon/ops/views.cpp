@@ -75,8 +75,8 @@ Maps resized_map(MetaCall& m, const Sizes& sizes) {
   SymInt before = count(self.sizes), after = count(sizes);
   m.require(is_contiguous(self), "a tensor that is not contiguous, ", self, ", cannot be resized");
   if (before == after) return one(remap::Reshape{sizes});
-  m.require(before.is_int() && after.is_int() && after.as_int() < before.as_int(), "a tensor of ", before,
-            " elements cannot become one of ", after, ": what the further ones hold is undefined");
+  relies_on(m, sym::ge(before, after), "a tensor of ", before, " elements cannot become one of ", after,
+            ": what the further ones hold is undefined");
   return one(remap::Strided{sizes, contiguous_strides(sizes), self.offset});
 }
 

@@ -266,6 +266,7 @@ class Normalizer {
   bool other_region(const Node& node, const GraphBody& from, Map& map, bool grad, bool autocast) {
     const Op* op = node.op;
     if (op == &called_region.op()) inlined(node, from, map, grad, autocast, 0, 2);
+    else if (op == &packed_region.op()) inlined(node, from, map, grad, autocast, 0, 1);
     else if (op == &hinted_region.op() || op == &strict_region.op()) inlined(node, from, map, grad, autocast, 0, 1);
     else if (op == &repeat_stacked.op()) stacked_rounds(node, from, map, grad, autocast);
     else if (op == &associative_scan.op()) scan_of(node, from, map, grad, autocast);
@@ -364,7 +365,11 @@ class Normalizer {
   // The operands from an argument on: a list, or one by one.
   static std::vector<Arg> operands_of(const Node& node, size_t first, bool listed) {
     require(!listed || first < node.args.size(), node.op->target, ": expected a list of values as argument ", first);
-    if (!listed) return {node.args.begin() + static_cast<ptrdiff_t>(first), node.args.end()};
+    // What keywords say is said of the region, not given to it.
+    size_t last = node.args.size() - std::min(node.origin.keywords.size(), node.args.size());
+    if (!listed)
+      return {node.args.begin() + static_cast<ptrdiff_t>(std::min(first, last)),
+              node.args.begin() + static_cast<ptrdiff_t>(last)};
     const Arg& arg = node.args[first];
     if (auto* items = arg.get<Arg::Items>()) return *items;
     if (auto* values = arg.get<std::vector<Value>>()) return {values->begin(), values->end()};

@@ -1,5 +1,7 @@
 #include "tenon/rules/lowering.h"
 
+#include "tenon/rules/symbolic_shapes.h"
+
 namespace tenon {
 
 using loop::BufferId;
@@ -46,7 +48,9 @@ Expr Ref::broadcast_at(const Index& index) const {
                  " dimensions, got one of sizes ", sizes());
   size_t extra = index.size() - sizes().size();
   Index own;
-  for (size_t i = 0; i < sizes().size(); ++i) own.push_back(size(i) == SymInt(1) ? Expr(0) : index[extra + i]);
+  // A size may be 1 by the ranges of its symbols, as 1 - Max(0, 1 - s) is.
+  auto is_one = [](SymInt n) { return n == SymInt(1) || (!n.is_int() && proven(sym::eq(n, 1)) == true); };
+  for (size_t i = 0; i < sizes().size(); ++i) own.push_back(is_one(size(i)) ? Expr(0) : index[extra + i]);
   return at(own);
 }
 

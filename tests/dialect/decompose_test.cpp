@@ -198,6 +198,67 @@ return %y
   EXPECT_GE(views, 5u);
 }
 
+// What was written is viewed anew, step by step; each step has the sizes of its own result.
+TEST(Views, OfViewsOfWhatWasWrittenAreViewedAnew) {
+  for (Dialect to : {Dialect::aten, Dialect::core}) {
+    ExportedProgram made = run_decompositions(program_of(R"(%x: f32[3, 4] = input()
+%z: f32[3, 4] = aten::add_.Tensor(%x, 1)
+%r: f32[4] = aten::select.int(%z, 0, 1)
+%e: f32[] = aten::select.int(%r, 0, 2)
+%y: f32[] = aten::mul.Tensor(%e, 2)
+return %y
+)"),
+                                              {.to = to});
+    EXPECT_EQ(calls(made, "aten::select.int"), 2u);
+    for (const Node& node : made.graph->nodes)
+      if (node.op->name() == "aten::select.int") {
+        const TensorMeta& base = made.graph->info(node.args[0].as<Value>()).meta;
+        EXPECT_EQ(made.graph->info(node.results[0].as<Value>()).meta.rank() + 1, base.rank()) << node.origin.name;
+      }
+  }
+}
+
+// The written columns lie as the matrix that they are columns of, so that its rows can be viewed as a vector again.
+TEST(Writes, GoThroughATransposedViewOfSizesThatTheRunTells) {
+  ExportedProgram made = run_decompositions(program_of(R"(%x: f32[2*s0] = input()
+%y: f32[2*s0] = aten::clone(%x)
+%m: f32[s0, 2] = aten::view(%y, [s0, 2])
+%t: f32[2, s0][1, 2] = aten::t(%m)
+%c: f32[s0][2] = aten::select.int(%t, 0, 0)
+%z: f32[s0][2] = aten::zero_(%c)
+return %y
+)"),
+                                            {.to = Dialect::aten});
+  EXPECT_EQ(calls(made, "aten::select_scatter"), 1u);
+}
+
+// PyTorch's decomposition gives the weights in the place of the sums.
+TEST(Table, AttentionWhoseSumsAreReadStays) {
+  auto attention = [](std::string_view rest) {
+    return run_decompositions(program_of(text(R"(%q: f32[2, 4, 16, 8] = input()
+%k: f32[2, 4, 16, 8] = input()
+%v: f32[2, 4, 16, 8] = input()
+%a: f32[2, 4, 16, 8][512, 8, 32, 1], %s: f32[2, 4, 16][64, 1, 4] = aten::_scaled_dot_product_flash_attention_for_cpu(%q, %k, %v)
+)",
+                                              rest)));
+  };
+  constexpr std::string_view op = "aten::_scaled_dot_product_flash_attention_for_cpu";
+  EXPECT_EQ(calls(attention("return %a\n"), op), 0u);
+  EXPECT_EQ(calls(attention("%n: f32[2, 4, 16][64, 1, 4] = aten::neg(%s)\nreturn %a, %n\n"), op), 1u);
+}
+
+TEST(Composites, NothingIsNormalizedWithoutElements) {
+  ExportedProgram made = run_decompositions(program_of(R"(%p_w: f32[3] = input()
+%b_m: f32[3] = input()
+%b_v: f32[3] = input()
+%x: f32[0, 3, 4] = input()
+%y: f32[0, 3, 4] = aten::batch_norm(%x, %p_w, %p_w, %b_m, %b_v, True, 0.1, 1e-05, True)
+return %y
+)"));
+  EXPECT_EQ(made.graph->outputs.size(), 1u);  // statistics are not written
+  EXPECT_EQ(calls(made, "aten::select.int"), 2u);
+}
+
 TEST(Metadata, GoesToAllNodesThatAreMadeOfANode) {
   ExportedProgram made = run_decompositions(program("a_mlp"));
   for (const Node& node : made.graph->nodes) {

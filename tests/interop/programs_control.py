@@ -172,6 +172,15 @@ def hints():
 
 
 @program("n")
+def words_about_a_quantization():
+    from torch._higher_order_ops import invoke_quant_packed
+
+    def forward(x, y):
+        return invoke_quant_packed(lambda a, b: (a.sin() * b, a + b), x, y)[0] * 2
+    return Program(Function(forward), (torch.randn(3, 4), torch.randn(4)))
+
+
+@program("n")
 def strict():
     def forward(x):
         sine, twice = strict_mode(lambda v: (v.sin() + 1, v * 2), (x,))

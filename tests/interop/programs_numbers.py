@@ -243,6 +243,32 @@ def beside_what_has_no_gradient():
 
 
 @program("o")
+def heads_of_any_number():
+    """How many heads of the query share those of key and value only the run tells."""
+    def forward(q, k, v):
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+
+    def sample(heads, shared):
+        return torch.randn(2, heads, 5, 8), torch.randn(2, shared, 7, 8), torch.randn(2, shared, 7, 8)
+    return Program(Function(forward), sample(6, 3), dynamic_shapes=({1: AUTO},) * 3,
+                   more=[(sample(8, 2), {}), (sample(4, 4), {})])
+
+
+@program("o")
+def factors_of_any_sizes():
+    """Which of its two sides is longer only the run tells."""
+    def forward(x):
+        lu, pivots = torch.linalg.lu_factor(x)
+        q, r = torch.linalg.qr(x)
+        return lu.sin().sum() + q.cos().sum() + r.sin().sum(), pivots
+
+    def sample(m, n):
+        return (torch.randn(2, m, n) + 3 * torch.eye(m, n),)
+    return Program(Function(forward), sample(5, 3), dynamic_shapes=({1: AUTO, 2: AUTO},),
+                   more=[(sample(3, 4), {}), (sample(4, 4), {})])
+
+
+@program("o")
 def sizes_that_must_be_equal():
     """No guard of the export says that the sizes of both tensors are."""
     def forward(x, row, index, source):

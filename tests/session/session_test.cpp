@@ -169,6 +169,51 @@ TEST(Session, RandomNumbersAdvanceWithEveryRunAndComeAgainFromTheSeed) {
   EXPECT_NE(values_of(tensor(other.run({x}).outputs[0])), first);
 }
 
+TEST(Session, NothingIsNormalizedWithoutElementsAndNoStatisticsAreWritten) {
+  Ready r(R"(%b_mean: f32[3] = input()
+%b_var: f32[3] = input()
+%x: f32[0, 3, 4] = input()
+%y: f32[0, 3, 4] = aten::batch_norm(%x, None, None, %b_mean, %b_var, True, 0.1, 1e-05, True)
+return %y
+)");
+  RunResult result = r.run({counting({0, 3, 4})});
+  EXPECT_EQ(tensor(result.outputs[0]).sizes(), (Sizes{0, 3, 4}));
+  EXPECT_TRUE(result.buffers.empty());
+}
+
+// As many blocks as may be needed are counted where the sizes of the weights are not known; those beyond do nothing.
+TEST(Session, GradientsOfWeightsOfAnySizesAreThoseOfTheirSizes) {
+  auto gradient = [](std::string_view k) {
+    ExportedProgram program = program_of(text("%x: f32[1, 3, 6, 6, 6] = input()\n%w: f32[3, 3, ", k, ", ", k, ", ", k,
+                                              "] = input()\n%y: f32[1, 3, 7 - ", k, ", 7 - ", k, ", 7 - ", k,
+                                              "] = aten::conv3d(%x, %w)\nreturn %y\n"));
+    RunResult result = run_program(differentiate(program, 0, parse_wrt("all")),
+                                   {counting({1, 3, 6, 6, 6}), counting({3, 3, 3, 3, 3}), counting({1, 3, 4, 4, 4})});
+    return values_of(result.gradients.back().second);
+  };
+  EXPECT_EQ(gradient("s0"), gradient("3"));
+}
+
+TEST(Session, ATensorOfAnySizeIsResizedToNoMoreThanItHolds) {
+  Ready r(
+      "%x: f32[s0, s1] = input()\n%y: f32[s0, s1] = aten::clone(%x)\n%z: f32[2, 2] = aten::resize_(%y, [2, 2])\n"
+      "%v: f32[2, 2] = aten::neg(%z)\nreturn %v\n");
+  EXPECT_EQ(values_of(tensor(r.run({counting({2, 3})}).outputs[0])), (std::vector<float>{0, -1, -2, -3}));
+  EXPECT_EQ(values_of(tensor(r.run({counting({4, 1})}).outputs[0])), (std::vector<float>{0, -1, -2, -3}));
+  EXPECT_NE(r.error({counting({1, 3})}).find("what the further ones hold is undefined"), std::string::npos);
+}
+
+TEST(Session, LengthsOfSegmentsMayHaveAnySizesThatFit) {
+  Ready r(R"(%x: f32[s0, s1] = input()
+%n: i64[s2, s3] = input()
+%y: f32[s2, s3] = aten::segment_reduce(%x, 'sum', lengths=%n, axis=1)
+return %y
+)");
+  EXPECT_EQ(values_of(tensor(r.run({counting({2, 3}), integers({2, 2}, {1, 2, 3, 0})}).outputs[0])),
+            (std::vector<float>{0, 3, 12, 0}));
+  EXPECT_THROW(r.run({counting({2, 3}), integers({1, 2}, {1, 2})}), Error);
+}
+
 TEST(Session, SizesMayChangeFromRunToRun) {
   Ready r("%x: f32[s0, 2] = input()\n%y: f32[s0] = aten::sum.dim_IntList(%x, [1])\nreturn %y\n");
   for (int64_t n : {3, 1, 5, 3}) {
