@@ -319,12 +319,14 @@ void Lowering::guard(const Node& node, const CallArgs& args) {
           for (SymInt e : t.sizes()) look(e);
       });
   }
-  if (!symbolic || node.op->traits.asserts) return;
+  bool view = node.op->def && node.op->def->view;
+  if (node.op->traits.asserts || (view && !symbolic)) return;
   size_t before = lowered_.relied_on.guards.size();
   {
+    // Without symbols too: what a file says of a call that its rule does not support was never compared.
     ShapesScope scope(&lowered_.relied_on);
     MetaCall call(*node.op, args);
-    if (node.op->def && node.op->def->view) node.op->def->view(call);  // its base may lie otherwise here
+    if (view) node.op->def->view(call);  // its base may lie otherwise here
     else infer(*node.op, args);
   }
   for (size_t i = before; i < lowered_.relied_on.guards.size(); ++i) {
