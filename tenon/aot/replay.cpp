@@ -194,10 +194,13 @@ void require_as_said(const Node& node, const GraphBody& from, const std::vector<
   Metas made;
   if (good) made = infer_any(*node.op, args);
   for (size_t i = 0; good && i < node.results.size(); ++i) {
-    auto* v = node.results[i].get<Value>();
-    if (!v || !*v) continue;
-    auto* is = i < made.values.size() ? made.values[i].get<TensorMeta>() : nullptr;
-    good = is && agree(from.info(*v).meta, *is);
+    std::vector<Value> said;
+    std::vector<TensorMeta> is;
+    for_each_tensor(node.results[i], [&](Value v) { said.push_back(v); });
+    if (i < made.values.size()) for_each_tensor(made.values[i], [&](const TensorMeta& meta) { is.push_back(meta); });
+    if (said.size() == 1 && !said[0]) continue;  // nobody reads it
+    good = said.size() == is.size();
+    for (size_t j = 0; good && j < said.size(); ++j) good = !said[j] || agree(from.info(said[j]).meta, is[j]);
   }
   require(good, "node ", quoted(node.origin.name), " (", node.op->target,
           ") uses a tensor that a view in place has given other sizes, and is described for the old ones");

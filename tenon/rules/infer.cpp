@@ -241,7 +241,15 @@ std::optional<Metas> infer(const Op& op, std::span<const CallArg> args) {
   const OpDef* def = op.def;
   if (!def) return std::nullopt;
   MetaCall call(op, args);
-  if (def->meta) return def->meta(call);
+  if (def->meta) {
+    Metas out = def->meta(call);
+    for (const auto& value : out.values)
+      for_each_tensor(value, [&](const TensorMeta& meta) {
+        for (SymInt size : meta.sizes)
+          call.require(!size.is_int() || size.as_int() >= 0, "the result would have a negative size: ", meta);
+      });
+    return out;
+  }
   if (def->view) return view_meta(*def, call);
   if (def->scalar) return pointwise_meta(call);
   return std::nullopt;
