@@ -172,6 +172,7 @@ class Retracer {
     CallArgs args;
     for (const Arg& a : node.args) args.push_back(argument(a, from, values));
     std::vector<BasicArg<TensorMeta>> metas = recorded_metas(from, node);
+    require_as_said(node, from, values, args);
     const Op& op = lies_otherwise(node, args, metas) ? reshape.op() : *node.op;
     nodes_.known_metas = &metas;
     nodes_.known_for = op.functional || !lie_as_recorded(node, from, args) ? nullptr : &op;

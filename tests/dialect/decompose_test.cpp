@@ -174,6 +174,17 @@ return %y
   EXPECT_EQ(calls(made, "aten::permute"), 0u);
 }
 
+TEST(Table, OneThatIsTurnedIsNotTakenApartAsItWas) {
+  EXPECT_NE(refusal([] {
+              run_decompositions(program_of(R"(%x: f32[2, 4] = input()
+%t: f32[4, 2][1, 4] = aten::t_(%x)
+[%a: f32[4], %b: f32[4]] = aten::unbind.int(%x)
+return %a
+)"));
+            }).find("a view in place has given other sizes"),
+            std::string::npos);
+}
+
 TEST(Table, NoiseIsWrittenOnceByTheFormThatWritesBoth) {
   ExportedProgram made = run_decompositions(program_of(R"(%x: f32[3] = input()
 %n: f32[3] = input()
