@@ -172,39 +172,6 @@ void Functionalizer::settle_symbols(const KnownMetas& metas, const CallResults& 
   }
 }
 
-namespace {
-
-bool agree(const TensorMeta& said, const TensorMeta& is) {
-  bool same = said.dtype == is.dtype && said.rank() == is.rank();
-  for (size_t i = 0; same && i < is.rank(); ++i) same = may_equal(said.sizes[i], is.sizes[i]);
-  return same;
-}
-
-// A view made in place (t_, squeeze_) gives its tensor other sizes. Where that is used by its old name, what comes of
-// it was described, and checked, for the old sizes.
-void require_as_said(const Node& node, const GraphBody& from, const std::vector<CallArg>& values,
-                     const CallArgs& args) {
-  bool changed = false;
-  for_each_input(node, [&](Value v) {
-    auto* t = values[v.id].get<Tensor>();
-    changed = changed || (t && *t && from.info(v).type == ValueType::tensor && !agree(from.info(v).meta, t->meta()));
-  });
-  if (!changed) return;
-  bool good = !has_graphs(node);
-  Metas made;
-  if (good) made = infer_any(*node.op, args);
-  for (size_t i = 0; good && i < node.results.size(); ++i) {
-    auto* v = node.results[i].get<Value>();
-    if (!v || !*v) continue;
-    auto* is = i < made.values.size() ? made.values[i].get<TensorMeta>() : nullptr;
-    good = is && agree(from.info(*v).meta, *is);
-  }
-  require(good, "node ", quoted(node.origin.name), " (", node.op->target,
-          ") uses a tensor that a view in place has given other sizes, and is described for the old ones");
-}
-
-}  // namespace
-
 void Functionalizer::replay(const GraphBody& from, std::vector<CallArg>& values) {
   for (const Arg& input : from.inputs) {
     auto* v = input.get<Value>();

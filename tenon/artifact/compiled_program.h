@@ -26,7 +26,8 @@ class CompiledProgram {
     const tenon_allocator* allocator = nullptr;  // for states and sessions; null: malloc
     bool huge_pages = false;                     // weights are copied into huge pages
   };
-  /// The file is validated before anything of it runs; a malformed one is an Error.
+  /// The file is validated, and its code and tables compared with their checksums, before anything of it runs; a
+  /// malformed one is an Error.
   static std::shared_ptr<const CompiledProgram> open(const std::string& path, const Options& options);
   /// The bytes are kept.
   static std::shared_ptr<const CompiledProgram> open(std::vector<std::byte> bytes, const Options& options);

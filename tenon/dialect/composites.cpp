@@ -107,6 +107,7 @@ Sizes moved_dims(const Sizes& source, const Sizes& destination, size_t rank) {
 
 Results moved(Build& b) {
   Tensor x = b["self"];
+  if (x.rank() == 0) return aten("alias", x);  // dimensions 0 and -1 may be named all the same
   auto list = [&](const char* name) { return b.arg(name).is<SymInt>() ? Sizes{b.integer(name)} : b.ints(name); };
   Sizes source = list("source"), destination = list("destination");
   return aten("permute", x, moved_dims(source, destination, x.rank()));

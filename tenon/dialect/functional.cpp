@@ -212,6 +212,7 @@ void FunctionalTracer::write(const Tensor& handle, Tensor value) {
   DispatchScope scope(&nodes_);
   if (value.dtype() != handle.dtype())
     value = aten("_to_copy", value, kw("dtype", handle.dtype()), kw("layout", Layout::strided));
+  if (value.sizes() != handle.sizes()) value = aten("expand", value, Sizes(handle.sizes()));
   std::vector<Tensor> bases = {memory.base};
   for (size_t i = 0; i + 1 < t.views.size(); ++i) bases.push_back(viewed(t.views[i], bases.back()));
   Tensor updated = value;
@@ -292,15 +293,18 @@ CallResults FunctionalTracer::write_call(const Op& op, const CallArgs& args) {
     Build build(op, args);
     return op.def->decompose(build).values;
   }
-  CallArgs plain = values_of(args);
-  plain.resize(op.functional->schema.args.size());
-  CallResults values = nodes_.call(*op.functional, std::move(plain));
+  CallArgs plain = args;
+  size_t own = op.functional->schema.args.size();
+  plain.resize(own);
+  CallResults values =
+      op.functional->writes() ? call(*op.functional, plain) : nodes_.call(*op.functional, values_of(plain));
   CallResults results;
   size_t next = 0;
   for (size_t i = 0; i < op.schema.args.size(); ++i) {
-    if (!op.schema.args[i].writes) continue;
-    Tensor target = args[i].as<Tensor>();
-    write(target, values.at(next++).as<Tensor>());
+    // What the form without this write writes itself (the noise of rrelu_with_noise_) is written by now.
+    if (!op.schema.args[i].writes || (i < own && op.functional->schema.args[i].writes)) continue;
+    Tensor target = args[i].as<Tensor>(), value = values.at(next++).as<Tensor>();
+    write(target, op.functional->writes() ? value_of(value) : value);
     results.emplace_back(target);
   }
   return results;

@@ -172,6 +172,7 @@ class Retracer {
     CallArgs args;
     for (const Arg& a : node.args) args.push_back(argument(a, from, values));
     std::vector<BasicArg<TensorMeta>> metas = recorded_metas(from, node);
+    require_as_said(node, from, values, args);
     const Op& op = lies_otherwise(node, args, metas) ? reshape.op() : *node.op;
     const bool hold = !op.functional && lie_as_recorded(node, from, args);
     nodes_.recorded = {&op, metas, read_results(node, from), hold};

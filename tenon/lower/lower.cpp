@@ -319,12 +319,14 @@ void Lowering::guard(const Node& node, const CallArgs& args) {
           for (SymInt e : t.sizes()) look(e);
       });
   }
-  if (!symbolic || node.op->traits.asserts) return;
+  bool view = node.op->def && node.op->def->view;
+  if (node.op->traits.asserts || (view && !symbolic)) return;
   size_t before = lowered_.relied_on.guards.size();
   {
+    // Without symbols too: what a file says of a call that its rule does not support was never compared.
     ShapesScope scope(&lowered_.relied_on);
     MetaCall call(*node.op, args);
-    if (node.op->def && node.op->def->view) node.op->def->view(call);  // its base may lie otherwise here
+    if (view) node.op->def->view(call);  // its base may lie otherwise here
     else infer(*node.op, args);
   }
   for (size_t i = before; i < lowered_.relied_on.guards.size(); ++i) {
@@ -377,7 +379,7 @@ void Lowering::checks(const Node& node, const CallArgs& args) {
   if (!node.op->def->asserts) return;
   for (Assertion& a : node.op->def->asserts(ArgsView(*node.op, args))) {
     loop::Check check{a.condition, no_buffer, std::move(a.message)};
-    if (a.tensor) check.tensor = buffer_[a.tensor.impl()->value];
+    if (a.tensor) check.tensor = plain_number(buffer_[a.tensor.impl()->value]);
     program_.steps.emplace_back(std::move(check));
   }
 }
@@ -396,10 +398,24 @@ loop::BufferId Lowering::temporary(const loop::Buffer& like, Role role, size_t s
   return static_cast<BufferId>(program_.buffers.size() - 1);
 }
 
+// Numbers are read out of tensors of dtypes that C has; halves are widened first.
+loop::BufferId Lowering::plain_number(BufferId of) {
+  loop::Buffer wide = program_.buffers[of];
+  if (wide.dtype == DType::f32 || loop::compute_of(wide.dtype) != loop::Compute::f32) return of;
+  wide.dtype = DType::f32;
+  BufferId out = temporary(wide, Role::arena, 0, wide.name + "_wide");
+  fill_from(of, out);
+  return out;
+}
+
 void Lowering::copy(BufferId from, BufferId to) {
   const loop::Buffer &given = program_.buffers[from], &wanted = program_.buffers[to];
   require(given.dtype == wanted.dtype && given.sizes.size() == wanted.sizes.size(), given.name, " is ", given.dtype,
           given.sizes, " where ", wanted.dtype, wanted.sizes, " is expected");
+  fill_from(from, to);
+}
+
+void Lowering::fill_from(BufferId from, BufferId to) {
   loop::Stage stage;
   stage.domain = program_.buffers[to].sizes;
   loop::Compute type = loop::compute_of(program_.buffers[to].dtype);

@@ -80,7 +80,9 @@ class Lowering {
   void add_binds(const std::vector<loop::Bind>& binds);
   void checks(const Node& node, const CallArgs& args);
   BufferId temporary(const loop::Buffer& like, Role role, size_t slot, std::string name);
+  BufferId plain_number(BufferId of);
   void copy(BufferId from, BufferId to);
+  void fill_from(BufferId from, BufferId to);
   void add_outputs();
 
   // Control flow: lower/control.cpp.

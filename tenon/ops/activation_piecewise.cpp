@@ -337,6 +337,7 @@ void register_activation_piecewise(Registry& ops) {
               .decompose = [](Build& b) -> Results {
                 double lower = b.number("lower"), upper = b.number("upper");
                 Tensor x = b["self"];
+                b.require(is_floating(x.dtype()), "self: expected a floating point tensor, got ", x.meta());
                 b.require(b["noise"].sizes() == x.sizes(), "noise: expected the sizes of ", x.meta(), ", got ",
                           b["noise"].meta());
                 if (!b.flag("training"))

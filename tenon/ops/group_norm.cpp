@@ -23,6 +23,8 @@ struct Groups {
   SymInt groups, width;
   Groups(const ArgsView& call, const Sizes& sizes, SymInt groups) : sizes(sizes), groups(groups) {
     call.require(sizes.size() >= 2, "expected an input of at least 2 dimensions, got sizes ", sizes);
+    call.require(!statically_true(sym::le(groups, 0)), "expected a number of groups that is greater than 0, got ",
+                 groups);
     call.require(!statically_true(sym::ne(sym::mod(sizes[1], groups), 0)), "the ", sizes[1],
                  " channels do not divide into ", groups, " groups");
     width = sym::floor_div(sizes[1], groups);

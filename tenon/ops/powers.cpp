@@ -150,6 +150,7 @@ void register_powers(Registry& ops) {
   ops.add({
       .schema = "hypot(Tensor self, Tensor other) -> Tensor",
       .kind = OpKind::pointwise,
+      .meta = floating_meta,
       .scalar = [](Expr self, Expr other) { return call(loop::Fn::hypot, self, other); },
       .vjp = {{"self", [](Vjp& v) { return v.grad() * (v["self"] / v.out()); }},
               {"other", [](Vjp& v) { return v.grad() * (v["other"] / v.out()); }}},

@@ -5,6 +5,7 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/comparison.h"
 #include "tenon/ops/conversion.h"
+#include "tenon/ops/gradient_operator.h"
 #include "tenon/ops/powers.h"
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/where.h"
@@ -29,6 +30,9 @@ Metas softmax_meta(MetaCall& m) {
 Metas gradient_meta(MetaCall& m) {
   const TensorMeta& g = m.meta("grad_output");
   (void)m.dim("dim", g.rank());
+  for (const char* arg : {"grad_output", "output"})
+    m.require(is_floating(m.meta(arg).dtype), arg, ": expected a floating point tensor, got ", m.meta(arg));
+  require_sizes(m, "output", g.sizes);
   return like(g, g.sizes, m.dtype("input_dtype").value_or(g.dtype));
 }
 

@@ -41,6 +41,8 @@ IndexMap place_of(const Handle& view, const ArgsView& call) {
 
 Metas scattered_meta(MetaCall& m, const Handle& view) {
   TensorMeta place = viewed(place_of(view, m), like(m.meta("self"), m.meta("self").sizes));
+  m.require(!place.offset.is_int() || place.offset.as_int() >= 0, "expected a place in the tensor, got one at ",
+            place.offset);
   const TensorMeta& source = m.meta("src");
   bool fits = source.rank() == place.rank();
   for (size_t i = 0; fits && i < place.rank(); ++i) fits = !statically_true(sym::ne(source.sizes[i], place.sizes[i]));

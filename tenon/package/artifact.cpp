@@ -11,6 +11,10 @@
 
 namespace tenon::package {
 
+namespace {
+constexpr std::string_view damaged_code = ": its code or its tables are damaged; compile the program again";
+}  // namespace
+
 Artifact::Artifact() : tables_(new tn_tables{}), image_(new tn_image{}) {}
 Artifact::Artifact(Artifact&&) noexcept = default;
 Artifact::~Artifact() = default;
@@ -59,6 +63,19 @@ std::vector<std::string> Artifact::target_names() const {
   return out;
 }
 
+void Artifact::verify_code() const {
+  std::span<const std::byte> stored = bytes_.subspan(image_->checksums_offset, image_->checksums_size);
+  uint64_t blocks = (weights_.size() + checksum_block - 1) / checksum_block;
+  if (stored.size() != sizeof(ChecksumHeader) + 8 * blocks + sizeof(PartChecksums)) return;
+  std::span<const std::byte> code;
+  for (const tn_load& load : std::span(image_->loads).first(image_->load_count))
+    if (load.executable) code = bytes_.subspan(load.offset, load.size);
+  PartChecksums wanted;
+  std::memcpy(&wanted, stored.last(sizeof wanted).data(), sizeof wanted);
+  require(wanted == part_checksums(bytes_.subspan(image_->tables_offset, image_->tables_size), code),
+          quoted(name_, 400), damaged_code);
+}
+
 void Artifact::verify_checksums() const {
   ChecksumHeader header;
   std::span<const std::byte> stored = bytes_.subspan(image_->checksums_offset, image_->checksums_size);
@@ -66,9 +83,10 @@ void Artifact::verify_checksums() const {
   require(stored.size() >= sizeof header, quoted(name_, 400),
           ": it has no checksums; it was not written by tenon compile");
   std::memcpy(&header, stored.data(), sizeof header);
-  require(
-      header.block == checksum_block && header.count == sums.size() && stored.size() == sizeof header + 8 * sums.size(),
-      quoted(name_, 400), ": its checksums are of another kind than this version of Tenon makes");
+  require(header.block == checksum_block && header.count == sums.size() &&
+              stored.size() == sizeof header + 8 * sums.size() + sizeof(PartChecksums),
+          quoted(name_, 400), ": its checksums are of another kind than this version of Tenon makes");
+  verify_code();
   for (size_t i = 0; i < sums.size(); ++i) {
     uint64_t sum;
     std::memcpy(&sum, stored.data() + sizeof header + 8 * i, sizeof sum);
@@ -82,8 +100,7 @@ void Artifact::verify_checksums() const {
   require(image_->build_id_size == build_id_size && at != head.end(), quoted(name_, 400),
           ": it has no build-id of Tenon's");
   std::vector<std::byte> expected = tenon::package::build_id(head, static_cast<uint64_t>(at - head.begin()), stored);
-  require(std::equal(id.begin(), id.end(), expected.begin()), quoted(name_, 400),
-          ": its code or its tables are damaged; compile the program again");
+  require(std::equal(id.begin(), id.end(), expected.begin()), quoted(name_, 400), damaged_code);
 }
 
 bool looks_like_elf(std::span<const std::byte> bytes) {

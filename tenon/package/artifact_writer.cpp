@@ -18,6 +18,9 @@ void seal(ElfLayout& layout, std::span<const std::byte> weights) {
   std::memcpy(at, &header, sizeof header);
   if (!sums.empty()) std::memcpy(at + sizeof header, sums.data(), 8 * sums.size());
   std::span<const std::byte> head = layout.head;
+  PartChecksums parts = part_checksums(head.subspan(layout.tables_offset, layout.tables_size),
+                                       head.subspan(layout.code_offset, layout.code_size));
+  std::memcpy(at + sizeof header + 8 * sums.size(), &parts, sizeof parts);
   std::vector<std::byte> id = build_id(head.first(layout.checksums_offset), layout.build_id_offset,
                                        head.subspan(layout.checksums_offset, layout.checksums_size));
   std::copy(id.begin(), id.end(), layout.head.begin() + static_cast<std::ptrdiff_t>(layout.build_id_offset));

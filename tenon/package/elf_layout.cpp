@@ -197,6 +197,10 @@ std::vector<std::byte> build_id(std::span<const std::byte> segments, uint64_t bu
   return out;
 }
 
+PartChecksums part_checksums(std::span<const std::byte> tables, std::span<const std::byte> code) {
+  return {checksum(tables, 1), checksum(code, 2)};
+}
+
 ElfLayout lay_out(const ArtifactParts& parts) {
   Tables tables = parts.tables;
   std::vector<Placed> images;
@@ -256,9 +260,13 @@ ElfLayout lay_out(const ArtifactParts& parts) {
   size_t strtab = file.add(".strtab", SHT_STRTAB, 0, symbol_names.bytes());
   uint64_t blocks = (weights_size + checksum_block - 1) / checksum_block;
   size_t checksums = file.add(TENON_SECTION_CHECKSUMS, SHT_PROGBITS, 0, 8,
-                              std::vector<std::byte>(sizeof(ChecksumHeader) + 8 * blocks));
+                              std::vector<std::byte>(sizeof(ChecksumHeader) + 8 * blocks + sizeof(PartChecksums)));
   layout.checksums_offset = file.at(checksums);
   layout.checksums_size = file[checksums].sh_size;
+  layout.tables_offset = file.at(table);
+  layout.tables_size = file[table].sh_size;
+  layout.code_offset = file.at(code);
+  layout.code_size = file[code].sh_size;
   layout.build_id_offset = file.at(id) + 16;
 
   file[hash].sh_link = file[gnu_hash].sh_link = static_cast<uint32_t>(dynsym);

@@ -5,9 +5,10 @@
 namespace tenon::plan {
 
 namespace {
+// By one that tells its sizes: a function of elements is given memory for as many as its arguments have.
 bool made_by_call(const loop::Step& step, loop::BufferId buffer) {
   bool found = false;
-  if (auto* call = std::get_if<loop::Call>(&step))
+  if (auto* call = std::get_if<loop::Call>(&step); call && !call->op->def->host.per_element)
     for (const loop::StepArg& result : call->results)
       for_each_tensor(result, [&](const loop::BufferRef& b) { found = found || b.id == buffer; });
   if (auto* control = std::get_if<loop::Control>(&step))

@@ -51,7 +51,13 @@ void Planner::make(Made& out, const Unit& unit, const std::vector<loop::Step>& s
       for (size_t s : unit.steps) stages.stages.push_back(&std::get<loop::Stage>(steps[s]));
       out.stage = compile::make_kernel(program_, stages);
     }
-    for (size_t s : unit.steps) out.points = out.points + points_of(std::get<loop::Stage>(steps[s]));
+    bool empty = true;
+    for (size_t s : unit.steps) {
+      const auto& each = std::get<loop::Stage>(steps[s]);
+      out.points = out.points + points_of(each);
+      empty = empty && std::find(each.domain.begin(), each.domain.end(), SymInt(0)) != each.domain.end();
+    }
+    if (empty) out.stage->extent = 0;  // 2^40 rows without elements are not walked through
     out.calls = kept(out.stage->kernel)->name;
   } else if (unit.epilogue) {
     out.anchor = library_calls(program_, *out.step);

@@ -237,12 +237,29 @@ Metas numeric_meta(MetaCall& m) {
   return out;
 }
 
+namespace {
+
+void require_not_negative(const ArgsView& call, const TensorMeta& result) {
+  auto negative = [](SymInt e) { return e.is_int() && e.as_int() < 0; };
+  for (const Sizes* list : {&result.sizes, &result.strides})
+    for (SymInt e : *list)
+      call.require(!negative(e), "the result would have a negative ",
+                   list == &result.sizes ? "size: " : "stride: ", *list);
+  call.require(!negative(result.offset), "the result would begin in front of its storage, at ", result.offset);
+}
+
+}  // namespace
+
 std::optional<Metas> infer(const Op& op, std::span<const CallArg> args) {
   const OpDef* def = op.def;
   if (!def) return std::nullopt;
   MetaCall call(op, args);
-  if (def->meta) return def->meta(call);
-  if (def->view) return view_meta(*def, call);
+  if (def->meta || def->view) {
+    Metas out = def->meta ? def->meta(call) : view_meta(*def, call);
+    for (const auto& value : out.values)
+      for_each_tensor(value, [&](const TensorMeta& meta) { require_not_negative(call, meta); });
+    return out;
+  }
   if (def->scalar) return pointwise_meta(call);
   return std::nullopt;
 }

@@ -95,9 +95,26 @@ CallResults Tracer::add(const Op& op, const CallArgs& args, const std::vector<Ba
   return results;
 }
 
+namespace {
+
+// What an in-place form computes has the sizes of the tensor that it is written to.
+void require_written_sizes(const Op& op, std::span<const CallArg> args) {
+  if (!op.schema.args[0].writes) return;  // an out form
+  Metas made = infer_any(*op.functional, args.first(op.functional->schema.args.size()));
+  auto* result = made.values.empty() ? nullptr : made.values[0].get<TensorMeta>();
+  if (!result) return;
+  const TensorMeta& self = args[0].as<Tensor>().meta();
+  bool same = result->rank() == self.rank();
+  for (size_t d = 0; same && d < self.rank(); ++d) same = may_equal(result->sizes[d], self.sizes[d]);
+  require(same, op.name(), ": it computes ", *result, ", which cannot be written to ", self);
+}
+
+}  // namespace
+
 Metas infer_any(const Op& op, std::span<const CallArg> args) {
   if (op.functional && op.functional->kind !=
                            OpKind::view) {  // an in-place form gives its argument back, an out form the tensor it wrote
+    require_written_sizes(op, args);
     Metas out;
     for (size_t i = 0; i < op.schema.args.size(); ++i)
       if (op.schema.args[i].writes) out.values.emplace_back(args[i].as<Tensor>().meta());

@@ -68,6 +68,15 @@ TEST(Inputs, OneThatIsTurnedIsNotReadAsItWas) {
   }
 }
 
+TEST(Inputs, OneThatIsTurnedIsNotSplitAsItWas) {
+  std::string said = failure([] {
+    functionalize(
+        program_of("%x: f32[2, 4] = input()\n%t: f32[4, 2][1, 4] = aten::t_(%x)\n"
+                   "[%a: f32[2, 3], %b: f32[2, 1]] = aten::unsafe_split.Tensor(%x, 3, -1)\nreturn %a\n"));
+  });
+  EXPECT_NE(said.find("a view in place has given other sizes"), std::string::npos) << said;
+}
+
 TEST(Inputs, StateThatIsTurnedInPlaceIsRefused) {
   std::string said = failure([] {
     functionalize(program_of("%b_m: f32[2, 3] = input()\n%t: f32[3, 2][1, 3] = aten::t_(%b_m)\nreturn %t\n"));

@@ -133,6 +133,24 @@ TEST(Guards, ATruthValueThatWasAssertedIsChecked) {
   both.refuse({counting({2}), flag(false)}, {"the program was exported under", "is 0"});
 }
 
+TEST(Guards, RowsWithoutElementsAreNotWalkedThrough) {
+  Both both(
+      "%x: f32[0] = input()\n%y: f32[1099511627776, 1000000, 0] = aten::view(%x, [1099511627776, 1000000, 0])\n"
+      "%z: f32[1099511627776, 1000000, 0] = aten::neg(%y)\nreturn %z\n");
+  EXPECT_EQ(both.run({counting({0})}), Floats{});
+}
+
+TEST(Guards, AHalfThatIsAssertedIsReadAsANumber) {
+  Both both(
+      "%x: f32[2] = input()\n%h: bf16[] = input()\naten::_assert_async.msg(%h, 'expected something')\n"
+      "%y: f32[2] = aten::neg(%x)\nreturn %y\n");
+  Tensor half = Tensor::empty(DType::bf16, {});
+  *half.mutable_data<uint16_t>() = 0x3f80;
+  EXPECT_EQ(both.run({counting({2}), half}), (Floats{0, -1}));
+  *half.mutable_data<uint16_t>() = 0;
+  both.refuse({counting({2}), half}, {"expected something"});
+}
+
 TEST(Guards, ANumberThatWasAssertedToBeAConstantIsChecked) {
   Both both(
       "%x: f32[2] = input()\n%i: i64[] = input()\n%n: int 3 = aten::item(%i)\n%y: f32[2] = aten::neg(%x)\nreturn %y\n");

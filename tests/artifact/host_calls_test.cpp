@@ -99,6 +99,16 @@ TEST_F(HostCalls, sizes_that_turn_out_not_to_fit_are_refused) {
   EXPECT_NE(refusal([&] { compiled(oblong); }), "");
 }
 
+TEST_F(HostCalls, a_function_of_elements_takes_as_many_as_the_data_told) {
+  program(
+      "%x: f32[2, 2] = input()\n"
+      "%y: i64[u0, 2][1, u0] = aten::nonzero(%x)\n"
+      "%z: i64[u0, 2][1, u0] = aten::gcd(%y, %y)\n"
+      "return %z\n");
+  expect_equal({floats({2, 2}, {0, 1, 0, 2})});
+  expect_equal({floats({2, 2}, {0, 0, 0, 0})});
+}
+
 TEST_F(HostCalls, what_is_absent_stays_absent) {
   program(
       "%x: i64[5] = input()\n"

@@ -166,6 +166,36 @@ return %a, %b
     EXPECT_EQ(made.graph->info(output.as<Value>()).meta.sizes, (Sizes{4, 3}));
 }
 
+TEST(Table, ANumberHasNoDimensionsToMove) {
+  ExportedProgram made = run_decompositions(program_of(R"(%x: f32[] = input()
+%y: f32[] = aten::movedim.int(%x, 0, -1)
+return %y
+)"));
+  EXPECT_EQ(calls(made, "aten::permute"), 0u);
+}
+
+TEST(Table, OneThatIsTurnedIsNotTakenApartAsItWas) {
+  EXPECT_NE(refusal([] {
+              run_decompositions(program_of(R"(%x: f32[2, 4] = input()
+%t: f32[4, 2][1, 4] = aten::t_(%x)
+[%a: f32[4], %b: f32[4]] = aten::unbind.int(%x)
+return %a
+)"));
+            }).find("a view in place has given other sizes"),
+            std::string::npos);
+}
+
+TEST(Table, NoiseIsWrittenOnceByTheFormThatWritesBoth) {
+  ExportedProgram made = run_decompositions(program_of(R"(%x: f32[3] = input()
+%n: f32[3] = input()
+%y: f32[3] = aten::rrelu_with_noise_(%x, %n, 0.125, 0.25, True)
+return %y
+)"));
+  size_t updates = 0;
+  for (const OutputSpec& output : made.signature.outputs) updates += output.kind == OutputKind::user_input_mutation;
+  EXPECT_EQ(updates, 2u);
+}
+
 TEST(Table, AnAliasTakesTheOverloadThatIsSpelledOtherwise) {
   ExportedProgram made = run_decompositions(program_of(R"(%x: f32[3] = input()
 %a: f32[3] = aten::special_xlogy(%x, %x)

@@ -182,6 +182,13 @@ TEST(Lower, ACompositeMustHaveBeenDecomposed) {
   EXPECT_THROW(lower(graph.body(), {}), InternalError);
 }
 
+// The rule does not say what such a call gives, so nothing that a file says of it was compared.
+TEST(Lower, RefusesWhatARuleDoesNotSupportWhateverIsSaidOfTheResult) {
+  EXPECT_THROW(lowered("%g: u8[2, 4] = input()\n%i: f32[4] = input()\n%y: f32[] = aten::_embedding_bag_backward(%g, "
+                       "%i, %g, %i, %g, %i, 2, False, 5, True, None)\nreturn %y\n"),
+               Unsupported);
+}
+
 TEST(Lower, EveryStepKnowsTheNodeItComesFrom) {
   Program p = lowered("%x: f32[4, 3] = input()\n%y: f32[4, 3] = aten::softmax.int(%x, 1)\nreturn %y\n");
   ASSERT_EQ(p.nodes.size(), p.steps.size());

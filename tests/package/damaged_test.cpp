@@ -189,5 +189,30 @@ TEST(DamagedFile, every_changed_byte_is_refused_or_harmless) {
     }
 }
 
+TEST(DamagedFile, code_and_tables_are_told_from_their_checksums_alone) {
+  // As before a run: what strip changes, and the weights, may be otherwise.
+  Bytes bytes = sample_bytes();
+  Artifact artifact = Artifact::parse(bytes, "file");
+  const tn_image& image = artifact.image();
+  artifact.verify_code();
+  auto refused_with = [&](uint64_t offset) {
+    bytes[offset] ^= std::byte{1};
+    bool refused = false;
+    try {
+      artifact.verify_code();
+    } catch (const Error&) { refused = true; }
+    bytes[offset] ^= std::byte{1};
+    return refused;
+  };
+  for (const tn_load& load : std::span(image.loads).first(image.load_count))
+    if (load.executable) {
+      EXPECT_TRUE(refused_with(load.offset));
+      EXPECT_TRUE(refused_with(load.offset + load.size - 1));
+    }
+  EXPECT_TRUE(refused_with(image.tables_offset + image.tables_size - 1));
+  EXPECT_FALSE(refused_with(offsetof(Elf64_Ehdr, e_shoff)));
+  EXPECT_FALSE(refused_with(image.weights_offset));
+}
+
 }  // namespace
 }  // namespace tenon::package

@@ -43,6 +43,33 @@ TEST(Trace, AWrongCallIsAnErrorAndAddsNothing) {
   EXPECT_TRUE(graph->nodes.empty());
 }
 
+TEST(Trace, WhatIsWrittenInPlaceHasTheSizesOfItsTensor) {
+  Graph graph;
+  Tensor x(make_meta(DType::f32, {1}), &graph.body(), 0), y(make_meta(DType::f32, {4}), &graph.body(), 1);
+  const Op& add = *registry().find("aten::add_.Tensor");
+  EXPECT_NO_THROW(infer_any(add, CallArgs{y, x, 1}));
+  EXPECT_THROW(infer_any(add, CallArgs{x, y, 1}), Error);
+}
+
+TEST(Trace, NoResultHasANegativeSize) {
+  Graph graph;
+  Tensor x(make_meta(DType::f32, {2, 6, 3}), &graph.body(), 0);
+  const Op& norm = *registry().find("aten::native_group_norm");
+  EXPECT_NO_THROW(infer_any(norm, CallArgs{x, CallArg(), CallArg(), 2, 6, 3, 3, 1e-5}));
+  EXPECT_THROW(infer_any(norm, CallArgs{x, CallArg(), CallArg(), 2, 6, 3, -3, 1e-5}), Error);
+}
+
+TEST(Trace, NoViewBeginsInFrontOfItsStorage) {
+  Graph graph;
+  Tensor x(make_meta(DType::f32, {6}), &graph.body(), 0);
+  const Op& strided = *registry().find("aten::as_strided");
+  EXPECT_NO_THROW(infer_any(strided, CallArgs{x, Sizes{2}, Sizes{1}, 3}));
+  EXPECT_THROW(infer_any(strided, CallArgs{x, Sizes{2}, Sizes{1}, -3}), Error);
+  EXPECT_THROW(infer_any(strided, CallArgs{x, Sizes{2}, Sizes{-1}, 3}), Error);
+  const Op& scatter = *registry().find("aten::as_strided_scatter");
+  EXPECT_THROW(infer_any(scatter, CallArgs{x, x, Sizes{6}, Sizes{1}, -3}), Error);
+}
+
 TEST(Trace, NodesCarryThePhaseTheyAreAppendedIn) {
   Graph graph;
   Tracer tracer(graph.body());

@@ -30,7 +30,7 @@ int show_compiled(const ShowRequest& request) {
   require(!request.tree, request.file, ": a compiled program has no modules; show the .pt2 file");
   std::string out = about(request.file, [&] {
     package::Artifact artifact = package::Artifact::open(request.file);
-    if (request.verify) artifact.verify_checksums();
+    request.verify ? artifact.verify_checksums() : artifact.verify_code();
     return request.json ? package::to_json(artifact) : package::to_text(artifact);
   });
   print(out);
