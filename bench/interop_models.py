@@ -93,6 +93,8 @@ def main():
                 found = measured(name, build, pathlib.Path(folder), options)
             except ImportError:
                 found = "needs a package"
+            except (RuntimeError, ValueError):  # it changes its own arguments, or prints
+                found = "cannot be called again and again"
             if isinstance(found, str):
                 others[found] = others.get(found, 0) + 1
             else:
