@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tenon/pipeline.h"
+#include "tenon/sym/parse.h"
 #include "tenon/trace/trace.h"
 #include "tests/text_program.h"
 
@@ -201,6 +202,18 @@ TEST(Session, ATensorOfAnySizeIsResizedToNoMoreThanItHolds) {
   EXPECT_EQ(values_of(tensor(r.run({counting({2, 3})}).outputs[0])), (std::vector<float>{0, -1, -2, -3}));
   EXPECT_EQ(values_of(tensor(r.run({counting({4, 1})}).outputs[0])), (std::vector<float>{0, -1, -2, -3}));
   EXPECT_NE(r.error({counting({1, 3})}).find("what the further ones hold is undefined"), std::string::npos);
+}
+
+TEST(Session, ASizeThatIsOneByTheRangesOfItsSymbolsIsRepeated) {
+  ExportedProgram program = program_of(R"(%x: f32[s0, 2] = input()
+%row: f32[1, 2] = input()
+%part: f32[1 - Max(0, 1 - s0), 2] = aten::slice.Tensor(%row, 0, Max(0, 1 - s0))
+%y: f32[s0, 2] = aten::add.Tensor(%x, %part)
+return %y
+)");
+  program.graph.body().shapes.constrain(sym::parse("s0"), {1, 64});
+  RunResult result = run_program(program, {counting({3, 2}), floats({1, 2}, {10, 20})});
+  EXPECT_EQ(values_of(tensor(result.outputs[0])), (std::vector<float>{10, 21, 12, 23, 14, 25}));
 }
 
 TEST(Session, LengthsOfSegmentsMayHaveAnySizesThatFit) {
