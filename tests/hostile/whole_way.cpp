@@ -45,6 +45,15 @@ std::vector<CallArg> inputs_of(const ExportedProgram& program) {
   return out;
 }
 
+bool writes(const GraphBody& graph) {
+  for (const Node& node : graph.nodes) {
+    if (node.op && node.op->writes()) return true;
+    for (const Arg& arg : node.args)
+      if (auto* inside = arg.get<Subgraph>(); inside && writes(*inside->body)) return true;
+  }
+  return false;
+}
+
 // A polynomial of degree 10^12, or a pool whose windows are so large, is a program that computes for hours, as it says.
 // A degree that a graph computes, writes to, or that a graph within it is given, may be any.
 bool computes_for_long(const GraphBody& graph, bool within = false) {
@@ -59,8 +68,7 @@ bool computes_for_long(const GraphBody& graph, bool within = false) {
       if (auto* real = arg.get<double>(); real && *real > 1e6) return true;
       if (auto* number = arg.get<SymInt>(); number && (!number->is_int() || number->as_int() > 1'000'000)) return true;
       if (auto* v = arg.get<Value>(); v && *v && (within || graph.info(*v).producer != no_id)) return true;
-      for (const Node& other : graph.nodes)  // what it was given may have been written to
-        if (other.op && other.op->writes()) return true;
+      if (writes(graph)) return true;
     }
   return false;
 }
