@@ -147,6 +147,7 @@ TEST(Gemm, BlocksOfRowsAndColumnsMeetWithoutSeam) {
   check_all(plain(97, 48, 5));
   check_all(plain(50, 391, 3));
   check<float>(plain(96, 192, 130));
+  check<float>(plain(57, 170, 1600));  // blocks of 48 columns
 }
 
 TEST(Gemm, TilesOfEveryWidthEndWithTheLastPanel) {

@@ -96,8 +96,7 @@ TEST(LibraryGemm, AStepPacksForMany) {
   }
 }
 
-TEST(LibraryGemm, TheNumberOfRowsMayBeASymbol) {
-  Product p(1, 50, 33, 20);
+void check_symbolic_rows(const Product& p) {
   const SymInt m = SymInt::symbol("s0");
   Product s = p;
   for (loop::Operand* o : {&s.step.a, &s.step.out}) {
@@ -107,7 +106,21 @@ TEST(LibraryGemm, TheNumberOfRowsMayBeASymbol) {
     s.buffers.program.buffers[o->buffer].strides = o->strides;
   }
   for (tenon_target target : kernels::targets())
-    EXPECT_EQ(s.buffers.run({s.step}, s.step.out.buffer, target, 1, {{m, 50}}), p.expected());
+    EXPECT_EQ(s.buffers.run({s.step}, s.step.out.buffer, target, 1, {{m, p.m}}), p.expected());
+}
+
+TEST(LibraryGemm, TheNumberOfRowsMayBeASymbol) {
+  check_symbolic_rows({1, 50, 33, 20});
+  check_symbolic_rows({1, 60, 530, 500});
+}
+
+TEST(LibraryGemm, ARightSideBeyondTheCachesIsReadOneTileAtATime) {
+  auto blocks = [](Product p) { return library_calls(p.buffers.program, p.step).calls.back().extent; };
+  EXPECT_EQ(blocks({1, 128, 768, 768}), SymInt(4 * 16));  // 48 columns
+  EXPECT_EQ(blocks({1, 128, 768, 256}), SymInt(4 * 4));   // 192 columns
+  EXPECT_EQ(blocks({1, 49, 768, 768}), SymInt(4));        // one block of rows: nothing is read twice
+  Product p(1, 60, 530, 500);
+  p.check({p.step});
 }
 
 void expect_error(const Product& p, const char* message) {
