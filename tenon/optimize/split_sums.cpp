@@ -65,10 +65,11 @@ class Sums {
     if (stage.accumulators.empty() || may_fail(program_, stage)) return 0;
     const std::span<const SymInt> reduce(stage.reduce.begin(), stage.reduce.size());
     const int64_t terms = estimated(reduce), points = estimated({stage.domain.begin(), stage.domain.size()});
-    if (terms * points >= worth_own_rows && reduce.size() > 1 && estimated(reduce.first(1)) >= wanted_parts &&
-        rows_lie_apart(stage))
-      return 1;
-    if (terms <= long_terms && (points >= few_results || terms * points < worth_sharing)) return 0;
+    if (terms <= long_terms && (points >= few_results || terms * points < worth_sharing)) {
+      const bool own_rows = terms * points >= worth_own_rows && reduce.size() > 1 &&
+                            estimated(reduce.first(1)) >= wanted_parts && rows_lie_apart(stage);
+      return own_rows ? 1 : 0;
+    }
     for (size_t outer = 1; outer < reduce.size(); ++outer) {
       const auto inner = reduce.subspan(outer);
       if (!std::all_of(inner.begin(), inner.end(), [](SymInt e) { return e.is_int(); })) continue;

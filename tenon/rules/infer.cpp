@@ -75,9 +75,6 @@ DType common_dtype(const ArgsView& call, const char* among) {
   return standing.result();
 }
 
-// By the ranges of its symbols too, as 1 - Max(0, 1 - s) is.
-static bool is_one(SymInt n) { return n == SymInt(1) || (!n.is_int() && proven(sym::eq(n, 1)) == true); }
-
 Sizes broadcast(const Sizes& a, const Sizes& b, const ArgsView& call) {
   const Sizes& longer = a.size() >= b.size() ? a : b;
   const Sizes& shorter = a.size() >= b.size() ? b : a;
@@ -85,8 +82,8 @@ Sizes broadcast(const Sizes& a, const Sizes& b, const ArgsView& call) {
   size_t extra = longer.size() - shorter.size();
   for (size_t i = 0; i < shorter.size(); ++i) {
     SymInt x = longer[extra + i], y = shorter[i];
-    if (x == y || is_one(y)) continue;
-    if (is_one(x)) {
+    if (x == y || surely_one(y)) continue;
+    if (surely_one(x)) {
       out[extra + i] = y;
       continue;
     }

@@ -48,9 +48,7 @@ Expr Ref::broadcast_at(const Index& index) const {
                  " dimensions, got one of sizes ", sizes());
   size_t extra = index.size() - sizes().size();
   Index own;
-  // A size may be 1 by the ranges of its symbols, as 1 - Max(0, 1 - s) is.
-  auto is_one = [](SymInt n) { return n == SymInt(1) || (!n.is_int() && proven(sym::eq(n, 1)) == true); };
-  for (size_t i = 0; i < sizes().size(); ++i) own.push_back(is_one(size(i)) ? Expr(0) : index[extra + i]);
+  for (size_t i = 0; i < sizes().size(); ++i) own.push_back(surely_one(size(i)) ? Expr(0) : index[extra + i]);
   return at(own);
 }
 

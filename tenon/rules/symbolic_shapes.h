@@ -39,6 +39,10 @@ inline Examples* current_examples() { return context().examples; }
 std::optional<bool> known(sym::Expr condition);
 /// Likewise without asking the examples: for what is only nicer to know.
 std::optional<bool> proven(sym::Expr condition);
+/// By the ranges of its symbols too, as 1 - Max(0, 1 - s) is.
+inline bool surely_one(SymInt size) {
+  return size == SymInt(1) || (!size.is_int() && proven(sym::eq(size, 1)) == true);
+}
 /// Whether two sizes can be taken as equal: nobody knows better.
 inline bool may_equal(SymInt a, SymInt b) {
   return a == b || (a.is_int() && b.is_int() ? false : known(sym::eq(a, b)).value_or(true));

@@ -77,6 +77,21 @@ TEST(SplitSums, OfAnImageWhoseChannelsLieSideBySideEachRowIsSummedFirst) {
   EXPECT_EQ(sums[1]->reduce, Sizes{28});
 }
 
+TEST(SplitSums, OfABatchOfLargeImagesEachRowIsSummedFirst) {
+  Program p = packed(R"(%p_w: f32[16, 8, 1, 1] = input()
+%x: f32[8, 8, 112, 112] = input()
+%c: f32[8, 16, 112, 112] = aten::convolution(%x, %p_w, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1)
+%y: f32[16] = aten::sum.dim_IntList(%c, [0, 2, 3])
+return %y
+)");
+  for (const Step& step : p.steps)
+    if (auto* stage = std::get_if<Stage>(&step); stage && !stage->accumulators.empty()) {
+      EXPECT_EQ(stage->reduce, Sizes{112}) << to_text(p);  // not the 12544 places of an image
+      return;
+    }
+  FAIL() << to_text(p);
+}
+
 TEST(SplitSums, ShortOnesAndThoseWithManyResultsStayWhole) {
   for (std::string_view graph :
        {std::string_view("%x: f32[64, 768] = input()\n%y: f32[768] = aten::sum.dim_IntList(%x, "
