@@ -186,9 +186,10 @@ class Retracer {
   // By other nodes; one of a list is not asked for.
   std::vector<bool> read_results(const Node& node, const GraphBody& from) {
     auto [at, first] = read_.try_emplace(&from, from.values.size());
+    std::vector<bool>& read = at->second;
     if (first) {
       auto mark = [&](const Value& v) {
-        if (v) at->second[v.id] = true;
+        if (v) read[v.id] = true;
       };
       for (const Node& user : from.nodes)
         for (const Arg& arg : user.args) for_each_tensor(arg, mark);
@@ -196,7 +197,7 @@ class Retracer {
     std::vector<bool> out;
     for (const Arg& r : node.results) {
       auto* v = r.get<Value>();
-      out.push_back(v && *v && at->second[v->id]);
+      out.push_back(v && *v && read[v->id]);
     }
     return out;
   }

@@ -34,7 +34,7 @@ SymInt MatrixChecks::epilogue(const loop::Epilogue& e, SymInt channels, const lo
 SymInt block_columns(SymInt rows, SymInt columns, SymInt terms) {
   if (rows.is_int() && columns.is_int() && terms.is_int())
     return kernels::gemm_columns(rows.as_int(), columns.as_int(), terms.as_int());
-  return sym::min(columns, kernels::gemm_far_columns);
+  return kernels::gemm_far_columns;
 }
 
 SymInt column_blocks(SymInt rows, SymInt columns, SymInt terms) {

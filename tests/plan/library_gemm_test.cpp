@@ -112,6 +112,7 @@ void check_symbolic_rows(const Product& p) {
 TEST(LibraryGemm, TheNumberOfRowsMayBeASymbol) {
   check_symbolic_rows({1, 50, 33, 20});
   check_symbolic_rows({1, 60, 530, 500});
+  check_symbolic_rows({1, 50, 0, 20});
 }
 
 TEST(LibraryGemm, ARightSideBeyondTheCachesIsReadOneTileAtATime) {
