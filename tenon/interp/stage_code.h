@@ -26,6 +26,7 @@ struct Instruction {
   SmallVector<int64_t, 6> sizes, strides;
   uint32_t guard = ~0u, otherwise = ~0u;  // registers
   size_t item = 8;                        // bytes of a block element
+  bool derived = false;                   // gather: the buffer's dimensions are not those that the program names
 };
 
 struct StoreInstruction {
@@ -79,7 +80,7 @@ struct CompiledStage::Impl {
   void load_bounded(const Instruction& ins, const std::byte* base, std::byte* out, const std::byte* otherwise,
                     const Span& span) const;
   void offsets(std::span<const uint32_t> indices, std::span<const int64_t> sizes, std::span<const int64_t> strides,
-               std::byte* memory, const uint8_t* where, int64_t n, int64_t* out) const;
+               std::byte* memory, const uint8_t* where, int64_t n, int64_t* out, bool derived = false) const;
   void reduce_long(std::byte* const* buffers, std::byte* memory, const int64_t* point, int64_t lane) const;
 };
 

@@ -190,6 +190,7 @@ class Compiler {
           ins.otherwise = compile(n.otherwise, code, reductions);
         } else {
           ins.kind = Instruction::gather;
+          ins.derived = buffer.role == loop::Role::derived;
           for (ExprId index : n.args) ins.indices.push_back(compile(index, code, reductions));
           for (size_t d = 0; d < n.args.size(); ++d) {
             ins.sizes.push_back(buffer.sizes[d].as_int());

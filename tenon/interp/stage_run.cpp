@@ -98,14 +98,15 @@ void CompiledStage::Impl::load_bounded(const Instruction& ins, const std::byte* 
 
 void CompiledStage::Impl::offsets(std::span<const uint32_t> indices, std::span<const int64_t> sizes,
                                   std::span<const int64_t> strides, std::byte* memory, const uint8_t* where, int64_t n,
-                                  int64_t* out) const {
+                                  int64_t* out, bool derived) const {
   std::fill_n(out, n, 0);
   for (size_t d = 0; d < indices.size(); ++d) {
     auto* index = reinterpret_cast<const int64_t*>(memory + indices[d] * register_bytes);
     for (int64_t i = 0; i < n; ++i) {
       if (where && !where[i]) continue;
-      require(index[i] >= 0 && index[i] < sizes[d], "index ", index[i], " is out of range for dimension ", d,
-              " of size ", sizes[d]);
+      const bool fits = index[i] >= 0 && index[i] < sizes[d];
+      require(fits || !derived, "index ", index[i], " is out of range");
+      require(fits, "index ", index[i], " is out of range for dimension ", d, " of size ", sizes[d]);
       out[i] += index[i] * strides[d];
     }
   }
@@ -142,7 +143,7 @@ void CompiledStage::Impl::execute(const std::vector<Instruction>& code, std::byt
       case Instruction::gather: {
         auto* at = reinterpret_cast<int64_t*>(reg(registers - 1));
         const uint8_t* where = ins.guard == ~0u ? nullptr : reinterpret_cast<const uint8_t*>(reg(ins.guard));
-        offsets(ins.indices, ins.sizes, ins.strides, memory, where, span.n, at);
+        offsets(ins.indices, ins.sizes, ins.strides, memory, where, span.n, at, ins.derived);
         if (!where) {
           gather_block(ins.dtype, buffers[ins.buffer], at, reg(ins.out), n);
           break;

@@ -1,15 +1,22 @@
 #include "tenon/optimize/pack_weights.h"
 
+#include <algorithm>
 #include <map>
 
 #include "tenon/loop/pack.h"
 #include "tenon/optimize/anchors.h"
 #include "tenon/optimize/compact.h"
+#include "tenon/optimize/index.h"
+#include "tenon/optimize/rewrite.h"
 
 namespace tenon::optimize {
 namespace {
 
 using loop::BufferId;
+using loop::Expr;
+using loop::ExprId;
+using loop::ExprNode;
+using loop::Fn;
 
 bool fits(const loop::Program& program, const loop::Operand& weights, const loop::Operand& out) {
   DType from = program.buffers[weights.buffer].dtype, to = program.buffers[out.buffer].dtype;
@@ -68,10 +75,105 @@ class Packing {
   std::map<std::string, BufferId> known_;
 };
 
+/// A table whose rows are looked up and that is also packed for a product (a vocabulary that is both embedding and
+/// head) is looked up in its packed form, so that it is kept once.
+class PackedTables {
+ public:
+  explicit PackedTables(loop::Program& program) : program_(program) {}
+  void run() {
+    for (const loop::Step& step : program_.on_state)
+      if (auto* pack = std::get_if<loop::Pack>(&step)) add(*pack);
+    for (const loop::Output& out : program_.outputs)
+      if (out.buffer != loop::no_buffer) tables_.erase(root_of(program_, out.buffer));
+    keep_those_looked_up(program_.steps);
+    if (!tables_.empty()) rewrite(program_.steps);
+  }
+
+ private:
+  struct Table {
+    BufferId packed = 0;
+    size_t column = 0;  // the dimension of the table that columns of the right side are
+  };
+
+  // A whole matrix, contiguous, packed without another's part.
+  void add(const loop::Pack& pack) {
+    const BufferId root = root_of(program_, pack.from.buffer);
+    const loop::Buffer& table = program_.buffers[root];
+    if (pack.of_convolution || table.sizes.size() != 2 || !is_fixed(program_, root) ||
+        !(pack.from.sizes[0] == SymInt(1)) ||
+        !(program_.buffers[pack.from.buffer].offset + pack.from.offset == SymInt(0)))
+      return;
+    for (size_t column : {0, 1}) {
+      const size_t term = 1 - column;
+      auto is_dimension = [&](size_t of_pack, size_t d) {
+        return pack.from.sizes[of_pack] == table.sizes[d] && pack.from.strides[of_pack] == table.strides[d];
+      };
+      if (is_dimension(2, column) && is_dimension(1, term)) {
+        tables_.try_emplace(root, Table{pack.to, column});
+        return;
+      }
+    }
+  }
+
+  // Whoever else reads a table needs it as it is.
+  void keep_those_looked_up(const std::vector<loop::Step>& steps) {
+    for (const loop::Step& step : steps) {
+      if (auto* control = std::get_if<loop::Control>(&step)) {
+        for (const loop::Body& body : control->bodies) keep_those_looked_up(body.steps);
+        continue;
+      }
+      auto* stage = std::get_if<loop::Stage>(&step);
+      if (!stage) loop::for_each_read(program_, step, [&](BufferId b) { tables_.erase(root_of(program_, b)); });
+      else
+        for_each_node(program_.arena, expressions_of(*stage), [&](ExprId id) {
+          const ExprNode n = program_.arena[id];
+          if (n.fn != Fn::load) return;
+          auto table = tables_.find(root_of(program_, n.buffer));
+          if (table == tables_.end()) return;
+          if (n.buffer != table->first ||
+              within(program_.arena, n.args[table->second.column],
+                     program_.buffers[n.buffer].sizes[table->second.column], loops_of(*stage)))
+            tables_.erase(table);
+        });
+    }
+  }
+
+  void rewrite(std::vector<loop::Step>& steps) {
+    Rewrite rewrite_loads(program_.arena, [&](const ExprNode& n) -> std::optional<ExprId> {
+      if (n.fn != Fn::load) return std::nullopt;
+      auto table = tables_.find(n.buffer);
+      if (table == tables_.end()) return std::nullopt;
+      return in_panels(n, table->second);
+    });
+    for (loop::Step& step : steps) {
+      if (auto* stage = std::get_if<loop::Stage>(&step)) rewrite_loads(*stage);
+      if (auto* control = std::get_if<loop::Control>(&step))
+        for (loop::Body& body : control->bodies) rewrite(body.steps);
+    }
+  }
+
+  // An index that is out of range stays so, and what it is: the last panel may hold more than is left of the table.
+  ExprId in_panels(ExprNode load, const Table& table) {
+    loop::Arena& arena = program_.arena;
+    const Expr column(&arena, load.args[table.column]), term(&arena, load.args[1 - table.column]);
+    const Expr size = loop::size_expr(arena, program_.buffers[load.buffer].sizes[table.column]);
+    const Expr width = loop::constant(arena, loop::panel_width, loop::Compute::i64);
+    const Expr panel = loop::select(column >= 0 && column < size, loop::call(Fn::floor_div, column, width), column);
+    load.args = {loop::constant(arena, int64_t{0}, loop::Compute::i64).id, panel.id, term.id,
+                 loop::call(Fn::remainder, column, width).id};
+    load.buffer = table.packed;
+    return arena.add(std::move(load));
+  }
+
+  loop::Program& program_;
+  std::map<BufferId, Table> tables_;  // by the table
+};
+
 }  // namespace
 
 loop::Program pack_weights(loop::Program program, const MethodChoice& choice) {
   Packing(program, choice).run(program.steps);
+  PackedTables(program).run();
   settle_derived(program);
   return compact(std::move(program));
 }

@@ -13,8 +13,8 @@ using MethodChoice =
     std::function<std::optional<loop::ConvMethod>(const loop::Program& program, const loop::Convolution& convolution)>;
 
 /// Right sides of products and weights of convolutions that are fixed state, or made of it, are packed in on_state,
-/// each once, and read packed: for the method that is chosen, or costs least (loop/method.h). Results of a method
-/// keep their bits.
+/// each once, and read packed: for the method that is chosen, or costs least (loop/method.h). A table whose rows are
+/// looked up too is looked up there, and so kept once. Results of a method keep their bits.
 loop::Program pack_weights(loop::Program program, const MethodChoice& choice = {});
 
 }  // namespace tenon::optimize

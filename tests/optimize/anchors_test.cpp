@@ -1,6 +1,8 @@
 // Products and convolutions with what stood behind them: scales, epilogues, packed weights.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tenon/pipeline.h"
 #include "tests/text_program.h"
 
@@ -233,6 +235,59 @@ TEST(PackWeights, WhatOnlyPackingReadsIsNoDerivedBuffer) {
   size_t derived = 0;
   for (const Buffer& b : p.buffers) derived += b.role == Role::derived;
   EXPECT_EQ(derived, 2u);  // the packed weights and the bias
+}
+
+/// Which buffers the steps of a run read.
+std::set<std::string> read_by_steps(const Program& p) {
+  std::set<std::string> out;
+  for (const Step& step : p.steps)
+    for_each_read(p, step, [&](BufferId b) {
+      const Buffer& buffer = p.buffers[b];
+      out.insert(buffer.view_of == no_buffer ? buffer.name : p.buffers[buffer.view_of].name);
+    });
+  return out;
+}
+
+TEST(PackWeights, AVocabularyThatIsAlsoTheHeadIsLookedUpPacked) {
+  auto executable = prepare(functionalize(program_of(R"(%p_w: f32[20, 8] = input()
+%i: i64[3] = input()
+%e: f32[3, 8] = aten::embedding(%p_w, %i)
+%y: f32[3, 20] = aten::linear(%e, %p_w)
+return %e
+return %y
+)")));
+  EXPECT_FALSE(read_by_steps(executable->program).contains("p_w"));
+  State state;
+  state.add("w", counting({20, 8}));
+  Session session(executable);
+  auto looked_up = [&](int64_t i) {
+    auto found = values_of(session.run(state, {integers({3}, {0, i, 0})}).outputs[0].as<Tensor>());
+    return std::vector<float>(found.begin() + 8, found.begin() + 16);
+  };
+  const std::vector<float> all = values_of(counting({20, 8}));
+  for (int64_t row : {0, 15, 16, 19})
+    EXPECT_EQ(looked_up(row), std::vector<float>(all.begin() + row * 8, all.begin() + row * 8 + 8)) << row;
+  for (int64_t wrong : {20, 31, 1000, -1, -20}) {  // the last panel holds 16 to 31
+    try {
+      looked_up(wrong);
+      ADD_FAILURE() << wrong;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find(text("index ", wrong, " is out of range")), std::string::npos) << e.what();
+    }
+  }
+}
+
+TEST(PackWeights, AVocabularyThatIsReadOtherwiseTooStaysAsItIs) {
+  Program p = packed(R"(%p_w: f32[20, 8] = input()
+%x: f32[20, 8] = input()
+%i: i64[3] = input()
+%e: f32[3, 8] = aten::embedding(%p_w, %i)
+%y: f32[3, 20] = aten::linear(%e, %p_w)
+%m: f32[20, 8] = aten::mul.Tensor(%p_w, %x)
+return %y
+return %m
+)");
+  EXPECT_TRUE(read_by_steps(p).contains("p_w"));
 }
 
 }  // namespace
