@@ -26,14 +26,17 @@ class Peer:
     """A process that holds one model in one engine."""
 
     def __init__(self, engine, model, batch, threads):
-        environment = dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads))
+        self.environment = dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads))
         KEPT.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, pathlib.Path(__file__).parent / "peer.py", engine, model.name, str(batch), str(threads), KEPT]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                                        env=environment)
-        self.times, self.peak = [], 0
+        self.command = [sys.executable, pathlib.Path(__file__).parent / "peer.py", engine, model.name, str(batch), str(threads), KEPT]
+        self.process = self.started()
+        self.times = []
         told = self.hear()
         self.compile_seconds, self.failed = told.get("compile_seconds", 0), told.get("failed")
+
+    def started(self, *more):
+        return subprocess.Popen([*self.command, *more], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                env=self.environment)
 
     def hear(self):
         line = self.process.stdout.readline()
@@ -48,11 +51,18 @@ class Peer:
         self.failed = told.get("failed")
         if not self.failed:
             self.times.append(told["ms"])
-            self.peak = told["peak_mb"]
 
     def close(self):
+        """Returns the most memory that loading and running took, in a process that does nothing else."""
         self.process.stdin.close()
         self.process.wait()
+        if self.failed:
+            return None
+        self.process = self.started("--memory")
+        peak = self.hear().get("peak_mb")
+        self.process.stdin.close()
+        self.process.wait()
+        return peak
 
 
 class Tenon:
@@ -102,7 +112,7 @@ class Tenon:
             self.peak = told["peak_bytes"] / 1e6
 
     def close(self):
-        pass
+        return self.peak
 
 
 def measured(model, options):
@@ -117,8 +127,8 @@ def measured(model, options):
             time.sleep(0.05)
     out = {"model": model.name, "batch": batch, "asked": model.asked}
     for name, e in engines.items():
-        e.close()
-        out[name] = {"failed": e.failed} if e.failed else {"ms": statistics.median(e.times), "compile_s": e.compile_seconds, "peak_mb": e.peak}
+        peak = e.close()
+        out[name] = {"failed": e.failed} if e.failed else {"ms": statistics.median(e.times), "compile_s": e.compile_seconds, "peak_mb": peak}
     best = min((out[n]["ms"] for n in engines if n != "tenon" and "ms" in out[n]), default=None)
     if best and "ms" in out["tenon"]:
         out["ratio"] = best / out["tenon"]["ms"]

@@ -38,7 +38,7 @@ struct Measured {
   std::vector<double> runs_ms;
   std::vector<KernelTime> kernels;
   Roofline machine;
-  int64_t peak_bytes = 0;  // on top of what the process had before, weights that were paged in included
+  int64_t peak_bytes = 0;  // on top of what the process had before, the caller's inputs aside; pages of weights included
   double at(double share) const {
     size_t i = static_cast<size_t>(share * static_cast<double>(runs_ms.size() - 1) + 0.5);
     return runs_ms[i];
@@ -121,9 +121,11 @@ Measured measure_compiled(const BenchRequest& request) {
   auto begin = Clock::now();
   auto program =
       artifact::CompiledProgram::open(request.file, {.threads = request.threads, .huge_pages = request.huge_pages});
+  const int64_t without_inputs = resident("VmRSS");
   std::vector<CallArg> inputs = compiled_arguments(*program, request.file, request.inputs);
   for (CallArg& input : inputs)
     if (auto* t = input.get<Tensor>(); t && *t) input = contiguous_copy(*t);
+  const int64_t of_inputs = resident("VmRSS") - without_inputs;
   artifact::CompiledState state(program);
   artifact::CompiledSession session(program);
   std::function<void()> run = session.repeated(state, inputs);
@@ -131,7 +133,7 @@ Measured measure_compiled(const BenchRequest& request) {
   out.load_ms = milliseconds(begin, Clock::now());
   for (int i = 0; i < 2; ++i) run();
   out.runs_ms = repeat(run, request.seconds);
-  out.peak_bytes = resident("VmHWM") - before;
+  out.peak_bytes = resident("VmHWM") - before - of_inputs;
   out.machine = measure_roofline(request.threads);
   add_kernels(out, session, run, request.seconds);
   return out;
@@ -143,6 +145,7 @@ Measured measure_interpreted(const BenchRequest& request) {
   auto begin = Clock::now();
   ExportedProgram program = open_program(request.file, request.open);
   if (request.threads > 0) interp::set_threads(request.threads);
+  const int64_t without_inputs = resident("VmRSS");
   std::vector<CallArg> inputs;
   if (!request.inputs.empty()) {
     inputs = arguments_from(expected_inputs(program), load_any_arrays(request.inputs), request.inputs);
@@ -154,6 +157,7 @@ Measured measure_interpreted(const BenchRequest& request) {
   program.check_payloads();
   for (CallArg& input : inputs)
     if (auto* t = input.get<Tensor>(); t && *t) input = contiguous_copy(*t);
+  const int64_t of_inputs = resident("VmRSS") - without_inputs;
   Walk walk(program, {.inputs = inputs});
   std::unique_ptr<State> state = state_of(program);
   Session session(walk.executable());
@@ -162,7 +166,7 @@ Measured measure_interpreted(const BenchRequest& request) {
   out.load_ms = milliseconds(begin, Clock::now());
   for (int i = 0; i < 2; ++i) run();
   out.runs_ms = repeat(run, request.seconds);
-  out.peak_bytes = resident("VmHWM") - before;
+  out.peak_bytes = resident("VmHWM") - before - of_inputs;
   return out;
 }
 
