@@ -21,7 +21,7 @@ Sizes across(const Sizes& list, size_t dim) {
 SymInt along(const Sizes& list, size_t dim) { return list.empty() ? SymInt(1) : list[dim]; }
 
 /// Some thousand elements in a chunk.
-SymInt grain_of(SymInt length) { return sym::floor_div(4096, length + 1) + 1; }
+SymInt sort_grain(SymInt length) { return sym::floor_div(4096, length + 1) + 1; }
 
 /// Sets what SortParams and TopKParams have in common, and what follows them.
 template <class Params>
@@ -58,7 +58,7 @@ LibraryCalls calls_of(const loop::Program& program, const loop::Sort& s) {
   call.params = std::move(p).words();
   SymInt length = along(s.in.sizes, s.dim);
   call.extent = count(across(s.in.sizes, s.dim));
-  call.grain = grain_of(length);
+  call.grain = sort_grain(length);
   call.scratch = length * SymInt(kernels::sort_scratch_per_element) + SymInt(kernels::sort_scratch_fixed);
   out.calls.push_back(std::move(call));
   return out;
@@ -86,7 +86,7 @@ LibraryCalls calls_of(const loop::Program& program, const loop::TopK& s) {
   set_lines(p, s.in, s.values, s.indices, s.dim);
   call.params = std::move(p).words();
   call.extent = count(across(s.in.sizes, s.dim));
-  call.grain = grain_of(length);
+  call.grain = sort_grain(length);
   call.scratch = length * SymInt(kernels::topk_scratch_per_element);
   out.calls.push_back(std::move(call));
   return out;

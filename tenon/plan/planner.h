@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "tenon/compile/make_kernel.h"
+#include "tenon/plan/index_guards.h"
 #include "tenon/plan/library.h"
 #include "tenon/plan/lifetimes.h"
 #include "tenon/plan/make_tables.h"
@@ -83,6 +84,7 @@ class Planner {
   struct Made {
     const loop::Step* step = nullptr;  // of one step that is neither
     std::optional<compile::StageKernel> stage;
+    std::vector<IndexGuard> guards;  // of the stage
     SymInt points = 0;
     std::optional<LibraryCalls> anchor;                                   // with a stage: its epilogue
     loop::BufferId result = loop::no_buffer, in_place = loop::no_buffer;  // the anchor's result lies in this one

@@ -54,6 +54,7 @@ void Planner::make(Made& out, const Unit& unit, const std::vector<loop::Step>& s
     bool empty = true;
     for (size_t s : unit.steps) {
       const auto& each = std::get<loop::Stage>(steps[s]);
+      for (const IndexGuard& guard : index_guards(program_, each)) out.guards.push_back(guard);
       out.points = out.points + points_of(each);
       empty = empty && std::find(each.domain.begin(), each.domain.end(), SymInt(0)) != each.domain.end();
     }
@@ -122,6 +123,9 @@ package::KernelSpec Planner::generated(Id body, const std::vector<const Made*>& 
       touched.add(made.buffers[k], written, bytes_of(made.buffers[k]));
     }
     for (const loop::Param& p : made.params) instance.params.push_back(symbols_.param(p));
+    for (const IndexGuard& guard : m->guards)  // what stays within the kernel cannot be looked at
+      if (std::find(made.buffers.begin(), made.buffers.end(), guard.indices) != made.buffers.end())
+        spec.guards.push_back({buffer(guard.indices), expr(guard.lo), expr(guard.hi), m->origin});
     instance.extent = expr(made.extent);
     SymInt each = sym::max(sym::floor_div(m->points, sym::max(made.extent, 1)), 1);
     instance.grain = expr(made.serial ? sym::max(made.extent, 1) : fair_grain(made.extent, each, points_per_chunk));

@@ -202,5 +202,20 @@ TEST(Guards, AViewThatCutsASizeInParts) {
   both.refuse({counting({2, 3})}, {"do not fit", "s1 is 3"});
 }
 
+TEST(Guards, AnIndexThatIsOutOfRangeIsNamed) {
+  Both rows("%w: f32[5, 2] = input()\n%i: i64[3] = input()\n%y: f32[3, 2] = aten::embedding(%w, %i)\nreturn %y\n");
+  EXPECT_EQ(rows.run({counting({5, 2}), integers({3}, {0, 4, 1})}), (Floats{0, 1, 8, 9, 2, 3}));
+  rows.refuse({counting({5, 2}), integers({3}, {0, 5, 9})}, {"aten::embedding", "index 5", "out of range"});
+  rows.refuse({counting({5, 2}), integers({3}, {0, 4, -1})}, {"aten::embedding", "index -1", "out of range"});
+  Both from_the_end(
+      "%x: f32[s0] = input()\n%i: i64[2] = input()\n%y: f32[2] = aten::index.Tensor(%x, [%i])\nreturn %y\n");
+  EXPECT_EQ(from_the_end.run({counting({4}), integers({2}, {-4, 3})}), (Floats{0, 3}));
+  from_the_end.refuse({counting({4}), integers({2}, {-4, 4})}, {"aten::index", "index 4"});
+  Both written(
+      "%x: f32[4] = input()\n%i: i64[2] = input()\n%y: f32[4] = aten::index_fill.int_Scalar(%x, 0, %i, 7.0)\nreturn "
+      "%y\n");
+  written.refuse({counting({4}), integers({2}, {3, 6})}, {"aten::index_fill", "index 6"});
+}
+
 }  // namespace
 }  // namespace tenon::artifact
