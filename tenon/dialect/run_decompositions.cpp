@@ -160,6 +160,19 @@ class Converter {
     for (const ValueInfo& info : graph.values) graph.names.try_emplace(info.name, 1);
   }
 
+  // A number of the old graph was an expression meanwhile: what computes the same in the new graph, if anything does.
+  Value same_number(Value old, const std::vector<bool>& there) const {
+    const ValueInfo& number = from_.graph->info(old);
+    bool computed =
+        number.type == ValueType::integer || number.type == ValueType::floating || number.type == ValueType::boolean;
+    if (!computed) return {};
+    const GraphBody& graph = out_.graph.body();
+    for (size_t i = 0; i < graph.values.size(); ++i)
+      if (there[i] && graph.values[i].type == number.type && graph.values[i].expr == number.expr)
+        return Value{static_cast<ValueId>(i)};
+    return {};
+  }
+
   // Calls of submodules in terms of the new graph; one whose values are gone keeps its name alone.
   void module_calls() {
     const GraphBody& graph = out_.graph.body();
@@ -173,6 +186,7 @@ class Converter {
         for_each_tensor(arg, [&](Value& v) {
           if (!v) return;
           Value made = v.id < made_.map.size() ? made_.map[v.id] : Value{};
+          if (!made || !there[made.id]) made = same_number(v, there);
           found = found && made && there[made.id];
           if (found) v = made;
         });

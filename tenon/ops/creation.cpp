@@ -183,6 +183,11 @@ void register_creation(Registry& ops) {
       .lower = lower_empty,
   });
   ops.add({
+      .schema = "prims::_make_token() -> Tensor",
+      .meta = [](MetaCall&) -> Metas { return TensorMeta(DType::f32, {0}); },
+      .lower = lower_empty,
+  });
+  ops.add({
       .schema = "empty_permuted(SymInt[] size, int[] physical_layout, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
       .meta = [](MetaCall& m) -> Metas {
         TensorMeta out = factory_meta(m, m.ints("size"), DType::f32);

@@ -131,6 +131,8 @@ void register_structural(Registry& ops) {
   assertion(holds, "_assert_async(Tensor self) -> ()");
   assertion(within_range, "sym_constrain_range_for_size(Scalar size, *, int? min=None, int? max=None) -> ()");
   assertion(within_range, "sym_constrain_range(Scalar size, *, int? min=None, int? max=None) -> ()");
+  // Where tokens are made and end within the graph: what holds nothing asserts nothing.
+  assertion([](const ArgsView&) { return std::vector<Assertion>(); }, "prims::_sink_tokens(Tensor[] tokens) -> ()");
 }
 
 }  // namespace tenon

@@ -643,6 +643,17 @@ def printing():
 # Derivatives within a program.
 
 @program("o")
+def tokens_made_within():
+    def forward(x):
+        token = torch.ops.prims._make_token()
+        y = x + 1
+        torch.ops.prims._sink_tokens([token])
+        return y * 2
+
+    return of(forward, torch.randn(3))
+
+
+@program("o")
 def a_direction():
     return of(lambda x, t: torch.func.jvp(lambda v: v.sin() * v, (x,), (t,)), torch.randn(3), torch.randn(3))
 

@@ -5,9 +5,11 @@
 
 #include <cstring>
 
+#include "tenon/export/serde/save.h"
 #include "tenon/export/signature_views.h"
 #include "tenon/interp/eager.h"
 #include "tenon/tensor/ones.h"
+#include "tests/text_program.h"
 
 namespace tenon {
 namespace {
@@ -111,6 +113,54 @@ TEST(Signature, ItsViewsAreThoseOfPyTorch) {
   EXPECT_TRUE(training.buffers_to_mutate.empty());
   EXPECT_FALSE(training.backward_signature);
   EXPECT_FALSE(training.assertion_dep_token);
+}
+
+TEST(Signature, AValueIsRenamedWhereverItIsSpokenOf) {
+  ExportedProgram program = open_program(release("h_mutated_input"));
+  std::string input = program.signature.inputs[0].name;
+  rename_value(program, input, "given");
+  EXPECT_EQ(program.signature.inputs[0].name, "given");
+  EXPECT_EQ(program.graph->info(program.graph->inputs[0].as<Value>()).name, "given");
+  verify(program);
+  EXPECT_THROW(rename_value(program, "given", "given"), Error);
+  EXPECT_THROW(rename_value(program, input, "again"), Error);
+}
+
+// PyTorch preserves no signature with a symbolic number, and unflattens none.
+TEST(Signature, OfAModuleMayTakeSymbolicNumbers) {
+  ExportedProgram program = program_of(R"(%x: f32[s0, 6] = input()
+%n: int s0 = aten::sym_size.int(%x, 0)
+%y: f32[s0, 6] = aten::reshape(%x, [%n, 6])
+%z: f32[s0, 6] = aten::mul.Tensor(%y, 2)
+%r: f32[s0] = aten::sum.dim_IntList(%z, [1])
+return %r
+)");
+  GraphBody& graph = program.graph.body();
+  for (Node& node : graph.nodes) {
+    bool inner = node.op->schema.base() == "reshape" || node.op->schema.base() == "mul";
+    node.origin.metadata.edit().emplace_back("nn_module_stack", inner ? "L__self__,,M;L__self__b,b,B" : "L__self__,,M");
+  }
+  ModuleCallSignature signature;
+  signature.inputs = {graph.inputs[0], Arg(graph.nodes[0].results[0])};
+  signature.outputs = {graph.nodes[2].results[0]};
+  Tree arguments{"builtins.tuple", "", {}, std::vector<Tree>(2)};
+  signature.in = {"builtins.tuple", "", {}, {arguments, Tree{"builtins.dict", "", {}, {}}}};
+  program.module_calls.push_back({"b", signature});
+  verify(program);
+
+  std::string path = testing::TempDir() + "numbers.pt2";
+  save_exported(program, path);
+  Unflattened modules(open_program(path));
+  EXPECT_TRUE(modules.module("b").kept);
+  ASSERT_EQ(modules.module("b").takes.size(), 2u);
+  std::vector<CallArg> results = modules.call_module("b", {counting({4, 6}), CallArg(4)});
+  EXPECT_EQ(results[0].as<Tensor>().sizes(), (Sizes{4, 6}));
+  EXPECT_EQ(values_of(results[0].as<Tensor>())[5], 10);
+  modules.replace("b", [](const std::vector<CallArg>& in) {
+    EXPECT_EQ(in[1], CallArg(SymInt(5)));
+    return std::vector<CallArg>{in[0]};
+  });
+  EXPECT_EQ(values_of(modules.call({counting({5, 6})})[0].as<Tensor>())[0], 15);
 }
 
 TEST(Samples, AreTakenWhereTheyFitAndRefusedWithASentenceWhereNot) {

@@ -17,6 +17,7 @@
 #include <map>
 #include <set>
 
+#include "tenon/dialect/operators.h"
 #include "tenon/interp/eager.h"
 #include "tenon/rules/registry.h"
 #include "tests/sweep/checks.h"
@@ -255,6 +256,13 @@ int run(const Options& options) {
   for (const Op* op : registry().all())
     if (op->kind != OpKind::symbolic && op->traits.control == Control::none && wanted(options, op->name()))
       names.insert(op->name());
+  size_t core = 0, core_recorded = 0;
+  for (std::string_view each : dialect::core_operators()) {  // those on sizes too
+    std::string name(each);
+    if (!wanted(options, name) || !registry().find(name)) continue;  // tests/dialect says which are not there
+    ++core, core_recorded += library.has(name);
+    if (!library.has(name)) names.insert(name);
+  }
   for (const std::string& name : names)
     if (!library.has(name) && !why_unrecorded(name)) without_samples.push_back(name);
   for (const std::string& name : library.schema_names())  // forms derived from a functional twin
@@ -273,6 +281,7 @@ int run(const Options& options) {
     if (total.failed) std::printf("[  FAILED  ] %zu tests, listed below or above:\n", total.failed);
   }
   print_names("operators without recordings, for which deviations.cpp has no reason", without_samples);
+  std::printf("core ATen operators: %zu, recorded %zu, the others with a reason\n", core, core_recorded);
   if (options.list) print_names("recorded operators that are not registered", missing);
   else std::printf("recorded operators that are not registered: %zu; --list names them\n", missing.size());
   return total.failed ? 1 : 0;
