@@ -109,8 +109,8 @@ struct Block {
   const T* residual[block_rows];
   int64_t out_step = 1, residual_step = 1;  // from column to column
   Terms terms;
-  const T* right = nullptr;
-  const T* then = nullptr;      // packed: the right side that comes after this one, to be fetched; none: null
+  const void* right = nullptr;
+  const void* then = nullptr;   // packed: the right side that comes after this one, to be fetched; none: null
   int64_t turn = 0, turns = 1;  // several blocks in turn have this right side; each fetches a part of what comes then
   bool packed = true;
   int64_t panel_step = 0;                   // packed: from panel to panel, in elements
@@ -191,28 +191,29 @@ void finish(const Block<T>& b, int64_t first, int64_t last) {
 namespace detail {
 
 /// n chunks of a row's sums side by side: one after the other, each term would wait for the one before.
-template <class T, int n>
-void sum_chunks(const T* left, int64_t step, const T* right, int64_t length, int64_t last_length, Vector<T>* sums) {
+template <class T, class W, int n>
+void sum_chunks(const T* left, int64_t step, const W* right, int part, int64_t length, int64_t last_length,
+                Vector<T>* sums) {
   Vector<T> sum[n];
 #pragma GCC unroll 8
   for (int c = 0; c < n; ++c) sum[c] = Vector<T>{};
   for (int64_t k = 0; k < last_length; ++k)
 #pragma GCC unroll 8
     for (int c = 0; c < n; ++c)
-      sum[c] =
-          fma(broadcast_from(left + (c * length + k) * step), load<T>(right + (c * length + k) * panel_width), sum[c]);
+      sum[c] = fma(broadcast_from(left + (c * length + k) * step),
+                   load_columns<T, W>(right + (c * length + k) * panel_width, part), sum[c]);
 #pragma GCC unroll 8
   for (int c = 0; c < n; ++c) {
     if (c + 1 < n)
       for (int64_t k = last_length; k < length; ++k)
-        sum[c] = fma(broadcast_from(left + (c * length + k) * step), load<T>(right + (c * length + k) * panel_width),
-                     sum[c]);
+        sum[c] = fma(broadcast_from(left + (c * length + k) * step),
+                     load_columns<T, W>(right + (c * length + k) * panel_width, part), sum[c]);
     sums[c] = sum[c];
   }
 }
 
 /// One row and one panel of columns, whose sums are several chunks of this length.
-template <class T>
+template <class T, class W>
 void run_narrow(const Block<T>& b, int64_t length, int64_t count) {
   for (int64_t column = 0; column < b.columns; column += lanes<T>) {
     Vector<T> total{}, sums[6];
@@ -221,14 +222,15 @@ void run_narrow(const Block<T>& b, int64_t length, int64_t count) {
       const int64_t first = count * g / groups, n = count * (g + 1) / groups - first;
       const int64_t last_length = first + n == count ? b.terms.length - (count - 1) * length : length;
       const T* left = b.left[0] + first * length * b.terms.step;
-      const T* right = b.right + first * length * panel_width + column;
+      const W* right = static_cast<const W*>(b.right) + first * length * panel_width;
+      const int part = static_cast<int>(column / lanes<T>);
       switch (n) {
-        case 1: sum_chunks<T, 1>(left, b.terms.step, right, length, last_length, sums); break;
-        case 2: sum_chunks<T, 2>(left, b.terms.step, right, length, last_length, sums); break;
-        case 3: sum_chunks<T, 3>(left, b.terms.step, right, length, last_length, sums); break;
-        case 4: sum_chunks<T, 4>(left, b.terms.step, right, length, last_length, sums); break;
-        case 5: sum_chunks<T, 5>(left, b.terms.step, right, length, last_length, sums); break;
-        case 6: sum_chunks<T, 6>(left, b.terms.step, right, length, last_length, sums); break;
+        case 1: sum_chunks<T, W, 1>(left, b.terms.step, right, part, length, last_length, sums); break;
+        case 2: sum_chunks<T, W, 2>(left, b.terms.step, right, part, length, last_length, sums); break;
+        case 3: sum_chunks<T, W, 3>(left, b.terms.step, right, part, length, last_length, sums); break;
+        case 4: sum_chunks<T, W, 4>(left, b.terms.step, right, part, length, last_length, sums); break;
+        case 5: sum_chunks<T, W, 5>(left, b.terms.step, right, part, length, last_length, sums); break;
+        case 6: sum_chunks<T, W, 6>(left, b.terms.step, right, part, length, last_length, sums); break;
       }
       for (int64_t c = 0; c < n; ++c) total = first + c == 0 ? sums[c] : total + sums[c];
     }
@@ -265,8 +267,8 @@ struct Fetch {
   const char* first = nullptr;
   int64_t begin = 0, end = 0, tiles = 1;
 
-  void from(const T* panels, int64_t count, int64_t all_tiles, int64_t turn = 0, int64_t turns = 1) {
-    first = reinterpret_cast<const char*>(panels);
+  void from(const void* panels, int64_t count, int64_t all_tiles, int64_t turn = 0, int64_t turns = 1) {
+    first = static_cast<const char*>(panels);
     tiles = all_tiles;
     begin = count * turn / turns;
     end = panels == nullptr ? begin : count * (turn + 1) / turns;
@@ -287,8 +289,10 @@ struct Parts {
 
 }  // namespace detail
 
-template <class T>
+/// W: what a packed right side is made of.
+template <class T, class W = T>
 void run_block(const Block<T>& b) {
+  const W* const b_right = static_cast<const W*>(b.right);
   constexpr int per_panel = panel_width / lanes<T>;
   const int64_t vectors = ceil_div(b.columns, panel_width) * per_panel;
   Chunks chunks(b.terms, sizeof(T));
@@ -297,7 +301,7 @@ void run_block(const Block<T>& b) {
   const bool direct = b.out_step == 1 && (!b.has_residual || b.residual_step == 1) &&
                       (b.bias == nullptr || b.bias_step == 1) && (chunks.count() == 1 || (b.beta == 0 && !own));
   if (b.rows == 1 && b.packed && direct && b.columns <= panel_width && chunks.count() > 1 && chunks.equal_length() > 0)
-    return detail::run_narrow(b, chunks.equal_length(), chunks.count());
+    return detail::run_narrow<T, W>(b, chunks.equal_length(), chunks.count());
   T* const panels = b.scratch + block_scratch;
   const T* gathered[block_rows];
   for (int64_t r = 0; b.groups > 0 && r < b.rows; ++r) gathered[r] = panels + b.row_at[r];
@@ -338,35 +342,36 @@ void run_block(const Block<T>& b) {
         t.residual = b.residual + r0;
         t.column = column;
         t.ahead = fetch.at(i - lo, t);
-        run_tile<T>(static_cast<int>(rows), width, t);
+        run_tile<T, W>(static_cast<int>(rows), width, t);
       }
     };
     int64_t packed_panel = -1;
     auto right = [&](int64_t v, int width) {
       const int64_t panel = v / per_panel, lane = v % per_panel * lanes<T>;
-      t.right_step = panel_width * static_cast<int64_t>(sizeof(T));
-      t.panel_step = b.panel_step * static_cast<int64_t>(sizeof(T));
-      const T* from = b.right + panel * b.panel_step + term * panel_width + lane;
-      if (!b.packed) {
-        const int64_t column = v * lanes<T>;
-        from = b.right + term * b.right_row + column * b.right_column;
-        if (b.right_column == 1 && b.rows <= tile_rows && column + width * lanes<T> <= b.columns) {
-          t.right_step = b.right_row * static_cast<int64_t>(sizeof(T));
-          t.panel_step = panel_width * static_cast<int64_t>(sizeof(T));
-        } else {
-          t.panel_step = terms * panel_width * static_cast<int64_t>(sizeof(T));
-          if (packed_panel != panel) {
-            packed_panel = panel;
-            for (int64_t p = 0; p < ceil_div(width, per_panel); ++p) {
-              const int64_t rest = b.columns - (panel + p) * panel_width;
-              pack_panel(b.right + term * b.right_row + (panel + p) * panel_width * b.right_column, b.right_row,
-                         b.right_column, rest < panel_width ? rest : panel_width, terms,
-                         panels + p * terms * panel_width);
+      t.right_step = panel_width * static_cast<int64_t>(sizeof(W));
+      t.panel_step = b.panel_step * static_cast<int64_t>(sizeof(W));
+      const W* from = b_right + panel * b.panel_step + term * panel_width + slot_of<W>(static_cast<int>(lane));
+      if constexpr (sizeof(T) == sizeof(W))
+        if (!b.packed) {
+          const int64_t column = v * lanes<T>;
+          from = b_right + term * b.right_row + column * b.right_column;
+          if (b.right_column == 1 && b.rows <= tile_rows && column + width * lanes<T> <= b.columns) {
+            t.right_step = b.right_row * static_cast<int64_t>(sizeof(T));
+            t.panel_step = panel_width * static_cast<int64_t>(sizeof(T));
+          } else {
+            t.panel_step = terms * panel_width * static_cast<int64_t>(sizeof(T));
+            if (packed_panel != panel) {
+              packed_panel = panel;
+              for (int64_t p = 0; p < ceil_div(width, per_panel); ++p) {
+                const int64_t rest = b.columns - (panel + p) * panel_width;
+                pack_panel(b_right + term * b.right_row + (panel + p) * panel_width * b.right_column, b.right_row,
+                           b.right_column, rest < panel_width ? rest : panel_width, terms,
+                           panels + p * terms * panel_width);
+              }
             }
+            from = panels + lane;
           }
-          from = panels + lane;
         }
-      }
       t.right = reinterpret_cast<const char*>(from);
     };
     auto tiles = [&](int width) { return detail::Parts(b.rows, ceil_div(b.rows, TileShapes<T>::rows(width))); };
@@ -394,8 +399,8 @@ void run_block(const Block<T>& b) {
         if (b.packed) {
           const int64_t panels_read = ceil_div(width, per_panel);
           if (v + width < vectors)
-            fetch.from(b.right + (v + width) / per_panel * b.panel_step + term * panel_width, panels_read, parts.count);
-          else if (!last) fetch.from(b.right + (term + terms) * panel_width, panels_read, parts.count);
+            fetch.from(b_right + (v + width) / per_panel * b.panel_step + term * panel_width, panels_read, parts.count);
+          else if (!last) fetch.from(b_right + (term + terms) * panel_width, panels_read, parts.count);
           else fetch.from(b.then, panels_read, parts.count, b.turn, b.turns);
         }
         at(v, width, 0, parts.count, parts);

@@ -178,9 +178,11 @@ int convolution(const tenon_args& args, int64_t lo, int64_t hi) {
       b.terms.extent[3] = 1;
     }
     b.panel_step = phase.taps * p.inner * panel_width;
-    b.right = buffer<T>(args, 1) + p.weights + phase.taps_before * p.groups * panels * p.inner * panel_width +
-              (g * panels + column / panel_width) * b.panel_step;
-    b.then = column_block + 1 < column_blocks ? b.right + width / panel_width * b.panel_step : nullptr;
+    const T* const weights = buffer<T>(args, 1) + p.weights +
+                             phase.taps_before * p.groups * panels * p.inner * panel_width +
+                             (g * panels + column / panel_width) * b.panel_step;
+    b.right = weights;
+    b.then = column_block + 1 < column_blocks ? weights + width / panel_width * b.panel_step : nullptr;
     b.turn = point_block % b.turns;
 
     const int64_t channel = g * p.columns + column;

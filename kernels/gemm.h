@@ -7,7 +7,7 @@
 namespace tenon::kernels {
 
 /// gemm_pack_T: buffers `from` and `to`; a matrix of each batch entry into panels of 16 columns, [panel][k][16], zeros
-/// beyond the last column. Iterations: batch * panels. gemm_pack_f16 and gemm_pack_bf16 write f32.
+/// beyond the last column. Iterations: batch * panels. gemm_pack_f32_f16 and gemm_pack_f32_bf16 round to the nearest.
 struct GemmPackParams {
   int64_t batch, k, n;
   int64_t from, from_batch, from_row, from_column;  // where it begins and its strides, in elements
@@ -20,8 +20,9 @@ constexpr int64_t epilogue_bias = 1, epilogue_residual = 2, epilogue_relu = 4;  
 /// out. Buffers: a, b, out, then bias and residual where flagged. The residual may be out's own memory, element by
 /// element. Where beta is 0, out is not read. Iterations: batch * gemm_row_blocks(m) *
 /// blocks of gemm_columns(m, n, k) columns; more do nothing. gemm_T: b is packed, a matrix of each batch entry
-/// `b_batch` from the next. Scratch: gemm_scratch elements. gemm_unpacked_T: b has strides; for up to 56 rows, beyond
-/// which packing first is faster. Scratch: gemm_unpacked_scratch elements.
+/// `b_batch` from the next. gemm_f32_f16, gemm_f32_bf16: b is packed in half precision, all else is f32; the results
+/// are those of gemm_f32 on the same numbers. Scratch: gemm_scratch elements. gemm_unpacked_T: b has strides; for up to
+/// 56 rows, beyond which packing first is faster. Scratch: gemm_unpacked_scratch elements.
 struct GemmParams {
   int64_t batch, m, n, k, flags;
   double alpha, beta;

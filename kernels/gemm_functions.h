@@ -1,4 +1,4 @@
-// The functions of gemm.h, for an element type.
+// The functions of gemm.h, for an element type; W: that of a packed right side.
 #pragma once
 #include "kernels/block.h"
 #include "kernels/gemm.h"
@@ -28,7 +28,7 @@ int gemm_pack(const tenon_args& args, int64_t lo, int64_t hi) {
   return TENON_KERNEL_OK;
 }
 
-template <class T>
+template <class T, class W = T>
 int gemm(const tenon_args& args, int64_t lo, int64_t hi, bool packed) {
   const auto& p = params<GemmParams>(args);
   const RowBlocks row_blocks(p.m);
@@ -40,7 +40,7 @@ int gemm(const tenon_args& args, int64_t lo, int64_t hi, bool packed) {
   b.terms.length = p.k;
   b.terms.step = p.a_column;
   b.packed = packed;
-  b.far = packed && p.k * p.n * static_cast<int64_t>(sizeof(T)) > (2 << 20);
+  b.far = packed && p.k * p.n * static_cast<int64_t>(sizeof(W)) > (2 << 20);
   b.panel_step = p.k * panel_width;
   b.right_row = p.b_row;
   b.right_column = p.b_column;
@@ -73,12 +73,13 @@ int gemm(const tenon_args& args, int64_t lo, int64_t hi, bool packed) {
                           row * p.residual_row + column * p.residual_column;
       for (int64_t r = 0; r < b.rows; ++r) b.residual[r] = residual + r * p.residual_row;
     }
-    b.right = buffer<T>(args, 1) + p.b + entry * p.b_batch +
-              (packed ? cb * (width / panel_width) * b.panel_step : column * p.b_column);
-    b.then = packed && cb + 1 < column_blocks ? b.right + width / panel_width * b.panel_step : nullptr;
+    const W* const right = buffer<W>(args, 1) + p.b + entry * p.b_batch +
+                           (packed ? cb * (width / panel_width) * b.panel_step : column * p.b_column);
+    b.right = right;
+    b.then = packed && cb + 1 < column_blocks ? right + width / panel_width * b.panel_step : nullptr;
     b.turn = rb % b.turns;
     b.bias = bias == nullptr ? nullptr : bias + column * p.bias_step;
-    run_block(b);
+    run_block<T, W>(b);
     status |= epilogue(entry * p.m + row, b.rows, column, b.columns);
   }
   return status;

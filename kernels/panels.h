@@ -6,35 +6,6 @@ namespace tenon::kernels {
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }  // a >= 0
 
-struct Half {
-  uint16_t bits;
-};
-struct BFloat {
-  uint16_t bits;
-};
-TENON_INLINE float as_float(uint32_t bits) {
-  float out;
-  __builtin_memcpy(&out, &bits, sizeof out);
-  return out;
-}
-template <class To, class From>
-TENON_INLINE To convert(From x) {
-  return x;
-}
-template <>
-TENON_INLINE float convert<float, BFloat>(BFloat x) {
-  return as_float(uint32_t{x.bits} << 16);
-}
-template <>
-TENON_INLINE float convert<float, Half>(Half x) {
-  const uint32_t rest = x.bits & 0x7fff, sign = uint32_t(x.bits & 0x8000) << 16;
-  const uint32_t normal = rest >= 0x7c00 ? 0x7f800000u | (rest & 0x3ff) << 13 : (rest << 13) + 0x38000000u;
-  const float small = static_cast<float>(static_cast<int32_t>(rest)) * 0x1p-24f;
-  uint32_t small_bits;
-  __builtin_memcpy(&small_bits, &small, sizeof small_bits);
-  return as_float(sign | (rest < 0x400 ? small_bits : normal));
-}
-
 /// to[j * to_step + i] = from[i * from_step + j] for i, j < 4.
 TENON_INLINE void transpose_4x4(const float* from, int64_t from_step, float* to, int64_t to_step) {
   typedef float V __attribute__((vector_size(16)));
@@ -55,7 +26,7 @@ template <class To, class From>
 void pack_panel(const From* from, int64_t row, int64_t column, int64_t columns, int64_t k, To* to) {
   if (columns == panel_width && column == 1) {
     for (int64_t p = 0; p < k; ++p, from += row, to += panel_width)
-      for (int j = 0; j < panel_width; ++j) to[j] = convert<To>(from[j]);
+      for (int j = 0; j < panel_width; ++j) to[slot_of<To>(j)] = convert<To>(from[j]);
     return;
   }
   if constexpr (sizeof(To) == 4 && sizeof(From) == 4)
@@ -71,9 +42,10 @@ void pack_panel(const From* from, int64_t row, int64_t column, int64_t columns, 
   for (int64_t first = 0; first < k; first += 16) {  // in blocks, so that both sides stay in the first cache
     const int64_t last = first + 16 < k ? first + 16 : k;
     for (int64_t j = 0; j < columns; ++j)
-      for (int64_t p = first; p < last; ++p) to[p * panel_width + j] = convert<To>(from[p * row + j * column]);
+      for (int64_t p = first; p < last; ++p)
+        to[p * panel_width + slot_of<To>(j)] = convert<To>(from[p * row + j * column]);
     for (int64_t j = columns; j < panel_width; ++j)
-      for (int64_t p = first; p < last; ++p) to[p * panel_width + j] = 0;
+      for (int64_t p = first; p < last; ++p) to[p * panel_width + slot_of<To>(j)] = To{};
   }
 }
 
@@ -83,7 +55,8 @@ template <class To, class From>
 void pack_panels(const From* from, int64_t row, int64_t count, int64_t k, To* to, int64_t panel_step) {
   for (int64_t p = 0; p < k; ++p, from += row, to += panel_width)
     for (int64_t i = 0; i < count; ++i)
-      for (int j = 0; j < panel_width; ++j) to[i * panel_step + j] = convert<To>(from[i * panel_width + j]);
+      for (int j = 0; j < panel_width; ++j)
+        to[i * panel_step + slot_of<To>(j)] = convert<To>(from[i * panel_width + j]);
 }
 
 }  // namespace tenon::kernels

@@ -1,7 +1,8 @@
 // The innermost loop of gemm and convolution: a few rows times a few vectors of columns, all sums in registers. The
-// left side is read in place, each row by its pointer; the right side lies in panels of 16 columns.
+// left side is read in place, each row by its pointer; the right side lies in panels of 16 columns, of the same numbers
+// or of W, half as wide, that become T in registers.
 #pragma once
-#include "kernels/vector.h"
+#include "kernels/half.h"
 
 namespace tenon::kernels {
 
@@ -55,7 +56,7 @@ __attribute__((noinline)) void finish_columns(const Tile<T>& t, const Vector<T>*
 constexpr int64_t fetched_ahead = 2048;  // bytes of each panel
 constexpr int cache_line = 64;
 
-template <class T, int rows, int vectors, bool fetches = false>
+template <class T, class W, int rows, int vectors, bool fetches = false>
 __attribute__((noinline)) void tile(const Tile<T>& t) {
   constexpr int per_panel = panel_width / lanes<T>;
   Vector<T> sum[rows][vectors];
@@ -79,19 +80,23 @@ __attribute__((noinline)) void tile(const Tile<T>& t) {
   auto term = [&]() __attribute__((always_inline)) {
     const char* far = right + 4 * panel_step;
     asm("" : "+r"(far));
-    auto behind = [&](const char* near, const char* beyond, int j) __attribute__((always_inline)) {
+    auto panel = [&](const char* near, const char* beyond, int j) __attribute__((always_inline)) {
       const int p = j / per_panel;
-      return (p < 4 ? near : beyond) + (p % 4 == 3 ? three_panels : p % 4 * panel_step) + j % per_panel * vector_bytes;
+      return (p < 4 ? near : beyond) + (p % 4 == 3 ? three_panels : p % 4 * panel_step);
     };
-    auto right_vector = [&](int j) __attribute__((always_inline)) { return behind(right, far, j); };
+    auto right_vector = [&](int j) __attribute__((always_inline)) {
+      return load_columns<T, W>(panel(right, far, j), j % per_panel);
+    };
     if constexpr (fetches) {
       const char *near_ahead = right + fetched_ahead, *far_ahead = far + fetched_ahead;
       asm("" : "+r"(near_ahead), "+r"(far_ahead));
 #pragma GCC unroll 8
-      for (int j = 0; j < vectors; ++j) __builtin_prefetch(behind(near_ahead, far_ahead, j), 0, 2);
+      for (int j = 0; j < vectors; ++j)
+        __builtin_prefetch(panel(near_ahead, far_ahead, j) + j % per_panel * lanes<T> * static_cast<int>(sizeof(W)), 0,
+                           2);
     }
     if constexpr (fetches_later) {
-      for (int i = 0; i < panel_width * static_cast<int>(sizeof(T)); i += cache_line)
+      for (int i = 0; i < panel_width * static_cast<int>(sizeof(W)); i += cache_line)
         __builtin_prefetch(ahead + i, 0, 2);
       ahead += right_step;
       asm("" : "+r"(ahead));
@@ -99,12 +104,12 @@ __attribute__((noinline)) void tile(const Tile<T>& t) {
     if constexpr (rows == 1) {
       const Vector<T> a = broadcast_from(reinterpret_cast<const T*>(row[0] + offset));
 #pragma GCC unroll 8
-      for (int j = 0; j < vectors; ++j) sum[0][j] = fma(a, load<T>(right_vector(j)), sum[0][j]);
+      for (int j = 0; j < vectors; ++j) sum[0][j] = fma(a, right_vector(j), sum[0][j]);
     } else {
       Vector<T> b[vectors];
 #pragma GCC unroll 8
       for (int j = 0; j < vectors; ++j) {
-        b[j] = load<T>(right_vector(j));
+        b[j] = right_vector(j);
         keep(b[j]);
       }
 #pragma GCC unroll 8
@@ -184,52 +189,52 @@ struct TileShapes {
   }
 };
 
-template <class T, int vectors>
+template <class T, class W, int vectors>
 void run_tile_of(int rows, const Tile<T>& t) {
   constexpr int most = TileShapes<T>::rows(vectors);
   switch (rows) {
     case 1:
       if constexpr (vectors >= 4)
-        if (t.far) return tile<T, 1, vectors, true>(t);
-      return tile<T, 1, vectors>(t);
+        if (t.far) return tile<T, W, 1, vectors, true>(t);
+      return tile<T, W, 1, vectors>(t);
     case 2:
-      if constexpr (most >= 2) return tile<T, 2, vectors>(t);
+      if constexpr (most >= 2) return tile<T, W, 2, vectors>(t);
       break;
     case 3:
-      if constexpr (most >= 3) return tile<T, 3, vectors>(t);
+      if constexpr (most >= 3) return tile<T, W, 3, vectors>(t);
       break;
     case 4:
-      if constexpr (most >= 4) return tile<T, 4, vectors>(t);
+      if constexpr (most >= 4) return tile<T, W, 4, vectors>(t);
       break;
     case 5:
-      if constexpr (most >= 5) return tile<T, 5, vectors>(t);
+      if constexpr (most >= 5) return tile<T, W, 5, vectors>(t);
       break;
     case 6:
-      if constexpr (most >= 6) return tile<T, 6, vectors>(t);
+      if constexpr (most >= 6) return tile<T, W, 6, vectors>(t);
       break;
     case 7:
-      if constexpr (most >= 7) return tile<T, 7, vectors>(t);
+      if constexpr (most >= 7) return tile<T, W, 7, vectors>(t);
       break;
     case 8:
-      if constexpr (most >= 8) return tile<T, 8, vectors>(t);
+      if constexpr (most >= 8) return tile<T, W, 8, vectors>(t);
       break;
   }
 }
 
-template <class T>
+template <class T, class W>
 void run_tile(int rows, int vectors, const Tile<T>& t) {
   switch (vectors) {
     case 1:
-      if constexpr (TileShapes<T>::one_to_a_panel) run_tile_of<T, 1>(rows, t);
+      if constexpr (TileShapes<T>::one_to_a_panel) run_tile_of<T, W, 1>(rows, t);
       return;
-    case 2: return run_tile_of<T, 2>(rows, t);
+    case 2: return run_tile_of<T, W, 2>(rows, t);
     case 3:
-      if constexpr (TileShapes<T>::wide && TileShapes<T>::one_to_a_panel) run_tile_of<T, 3>(rows, t);
+      if constexpr (TileShapes<T>::wide && TileShapes<T>::one_to_a_panel) run_tile_of<T, W, 3>(rows, t);
       return;
     case 4:
-      if constexpr (TileShapes<T>::wide) run_tile_of<T, 4>(rows, t);
+      if constexpr (TileShapes<T>::wide) run_tile_of<T, W, 4>(rows, t);
       return;
-    case 8: return run_tile_of<T, 8>(1, t);
+    case 8: return run_tile_of<T, W, 8>(1, t);
   }
 }
 

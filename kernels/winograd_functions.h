@@ -200,8 +200,9 @@ int convolution_winograd(const tenon_args& args, int64_t lo, int64_t hi) {
         b.left[t] = inputs + position * input_step + t * p.inner;
         b.out[t] = products + position * product_step + t * columns;
       }
-      b.right = buffer<T>(args, 1) + p.weights + (position * panels + panel) * b.panel_step;
-      b.then = position + 1 < winograd_positions ? b.right + panels * b.panel_step : nullptr;
+      const T* const weights = buffer<T>(args, 1) + p.weights + (position * panels + panel) * b.panel_step;
+      b.right = weights;
+      b.then = position + 1 < winograd_positions ? weights + panels * b.panel_step : nullptr;
       run_block(b);
     }
     const int64_t channel = panel * panel_width;

@@ -129,17 +129,17 @@ const TrainingProgram& Walk::partition() {
 
 std::shared_ptr<const Executable> Walk::executable() {
   LoweringScope scope(options_.lowering);
-  if (!executable_) executable_ = prepare(functional(), driver_, StageName::packed, options_.methods);
+  if (!executable_) executable_ = prepare(functional(), driver_, StageName::packed, options_.packing);
   return executable_;
 }
 
 std::shared_ptr<const Executable> Walk::executable_after(StageName stage) {
   LoweringScope scope(options_.lowering);
-  return prepare(functional(), driver_, stage, options_.methods);
+  return prepare(functional(), driver_, stage, options_.packing);
 }
 
 std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional, PassDriver& driver, StageName until,
-                                          const optimize::MethodChoice& methods) {
+                                          const optimize::PackOptions& packing) {
   auto out = std::make_shared<Executable>();
   out->convention = functional.convention;
   Graph plain =
@@ -161,7 +161,7 @@ std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional, P
   pass("assign_layouts", StageName::packed, optimize::assign_layouts);
   pass("split_sums", StageName::packed, optimize::split_sums);
   pass("turn_products", StageName::packed, optimize::turn_products);
-  pass("pack_weights", StageName::packed, [&](Program p) { return optimize::pack_weights(std::move(p), methods); });
+  pass("pack_weights", StageName::packed, [&](Program p) { return optimize::pack_weights(std::move(p), packing); });
   return out;
 }
 std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional, StageName until) {

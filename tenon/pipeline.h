@@ -35,7 +35,7 @@ struct WalkOptions {
   std::optional<double> memory_budget;  // of the backward, from 0 to 1: see rematerialize; none: everything is kept
   std::vector<CallArg> inputs;          // flattened arguments: which of them share memory matters to what they update
   LoweringOptions lowering;
-  optimize::MethodChoice methods;  // of convolutions, where fixed weights leave a choice
+  optimize::PackOptions packing;  // of fixed weights
 };
 
 /// The one walk of a program through the stages. Each stage is made when it is first asked for, by the passes before
@@ -80,7 +80,7 @@ std::string show(Walk& walk, StageName after);
 /// A functional program made ready to run: decomposed, lowered, optimized. Up to `fused` every bit is as lowered.
 std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional, PassDriver& driver,
                                           StageName until = StageName::packed,
-                                          const optimize::MethodChoice& methods = {});
+                                          const optimize::PackOptions& packing = {});
 std::shared_ptr<const Executable> prepare(const FunctionalProgram& functional, StageName until = StageName::packed);
 /// Parameters, buffers and constants of a program, shared with it until a run writes them.
 std::unique_ptr<State> state_of(const ExportedProgram& program, uint64_t seed = 0);

@@ -7,9 +7,10 @@
 namespace tenon::TENON_INLINE v0 {
 struct CompileOptions {
   std::vector<std::string> targets = {};  // x86-64-v3, x86-64-v4; both where there is none
-  bool updatable = false;  // weights can be set; else only what a call reads is kept, in the form it is read
-  bool samples = true;     // keep the sample inputs
-  Log log = {};            // told which passes were run, and what could not be kept
+  bool updatable = false;    // weights can be set; else only what a call reads is kept, in the form it is read
+  bool samples = true;       // keep the sample inputs
+  std::string weights = {};  // f16, bf16: what products in f32 multiply with is kept rounded to that
+  Log log = {};              // told which passes were run, and what could not be kept
 };
 /// Writes a shared library that <tenon/runtime.h> and load_compiled() call; it appears whole or not at all.
 TENON_PUBLIC void compile(const ExportedProgram& program, const std::string& path, const CompileOptions& options = {});

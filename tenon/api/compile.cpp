@@ -37,7 +37,13 @@ auto compiled(const ExportedProgram& program, const CompileOptions& options, F&&
   return guarded(ErrorKind::call, [&] {
     const tenon::ExportedProgram& inner = Access::unwrap(program);
     inner.check_payloads();
-    tenon::Walk walk(inner);
+    tenon::WalkOptions walk_options;
+    if (!options.weights.empty() && options.weights != "f32") {
+      tenon::require(options.weights == "f16" || options.weights == "bf16",
+                     "compile: expected weights in f32, f16 or bf16, got ", tenon::quoted(options.weights, 60));
+      walk_options.packing.weights = options.weights == "f16" ? tenon::DType::f16 : tenon::DType::bf16;
+    }
+    tenon::Walk walk(inner, std::move(walk_options));
     tenon::Compilable made = tenon::prepare_to_compile(walk);
     artifact::CompileOptions chosen = options_of(options, made);
     if (options.log) detail::report(options.log, walk.passes());

@@ -1,5 +1,6 @@
 #include "tenon/artifact/derive.h"
 
+#include <algorithm>
 #include <map>
 
 #include "runtime/open_tables.h"
@@ -65,6 +66,27 @@ Deriving deriving(const loop::Program& whole) {
   return out;
 }
 
+/// Of weights that were rounded to half precision: a number beyond its range would be an infinity in results.
+void require_in_range(const loop::Program& program, const Deriving& steps, const std::vector<tenon_tensor>& derived) {
+  for (const loop::Step& step : program.on_state) {
+    auto* pack = std::get_if<loop::Pack>(&step);
+    if (!pack) continue;
+    const loop::Buffer& from = program.buffers[pack->from.buffer];
+    const auto place = std::find(steps.derived.begin(), steps.derived.end(), pack->to);
+    const DType dtype = program.buffers[pack->to].dtype;
+    if (place == steps.derived.end() || from.dtype != DType::f32 || !is_half(dtype)) continue;
+    const tenon_tensor& packed = derived[static_cast<size_t>(place - steps.derived.begin())];
+    size_t count = 1;
+    for (int d = 0; d < packed.rank; ++d) count *= static_cast<size_t>(packed.sizes[d]);
+    const uint16_t infinity = dtype == DType::f16 ? 0x7c00 : 0x7f80;
+    const std::span numbers(static_cast<const uint16_t*>(packed.data), count);
+    require(std::none_of(numbers.begin(), numbers.end(), [&](uint16_t x) { return (x & 0x7fff) == infinity; }),
+            "weights in ", dtype, ": ",
+            tenon::quoted(program.buffers[from.view_of == loop::no_buffer ? pack->from.buffer : from.view_of].name),
+            " has a number that is too large for it; expected ", dtype == DType::f16 ? "bf16 or f32" : "f32");
+  }
+}
+
 }  // namespace
 
 void derive(const loop::Program& program, const std::function<Tensor(size_t)>& state,
@@ -112,6 +134,7 @@ void derive(const loop::Program& program, const std::function<Tensor(size_t)>& s
   tenon_state_destroy(runtime_state);
   tenon_program_close(opened.program);
   require(status == TENON_OK, message);
+  require_in_range(program, steps, out);
 }
 
 }  // namespace tenon::artifact

@@ -91,7 +91,7 @@ Results at_one_quantile(Build& b, std::string_view op) {
 
 Results by_root_mean_square(Build& b) {
   Tensor x = b["input"];
-  bool low = x.dtype() == DType::f16 || x.dtype() == DType::bf16;
+  bool low = is_half(x.dtype());
   if (!is_full_float(x) && !low) return {};
   Tensor wide = low ? Tensor(aten("_to_copy", x, kw("dtype", DType::f32))) : x;
   Sizes dims;

@@ -33,7 +33,7 @@ Tensor number_like(const CallArg& number, const Tensor& x) {
 // Half precision is computed in float and rounded once.
 template <class F>
 Results in_float(const Tensor& x, F&& f) {
-  bool low = x.dtype() == DType::f16 || x.dtype() == DType::bf16;
+  bool low = is_half(x.dtype());
   if (!low) return f(x);
   Tensor wide = aten("_to_copy", x, kw("dtype", DType::f32));
   Tensor made = f(wide);
@@ -199,7 +199,7 @@ Results sum_of_logarithms(Build& b, bool binary) {
 // Where a tensor is one of the two infinities.
 Results equals_infinity(Tensor x, double which) {
   if (!is_floating(x.dtype())) return {};
-  if (x.dtype() == DType::f16 || x.dtype() == DType::bf16) x = aten("_to_copy", x, kw("dtype", DType::f32));
+  if (is_half(x.dtype())) x = aten("_to_copy", x, kw("dtype", DType::f32));
   return aten("eq.Scalar", x, which);
 }
 

@@ -15,6 +15,14 @@ bool sums_over_second(ConvPart part, bool transposed) { return (part == ConvPart
 
 bool is_depthwise(const Convolution& c) { return is_depthwise(c.w.sizes, c.groups); }
 
+Expr panel_slot(DType dtype, Expr column) {
+  if (dtype != DType::bf16) return column;
+  auto number = [&](int64_t n) { return constant(*column.arena, n, Compute::i64); };
+  const Expr four = call(Fn::floor_div, column, number(4));
+  return call(Fn::remainder, column, number(4)) + call(Fn::remainder, four, number(2)) * number(8) +
+         call(Fn::floor_div, four, number(2)) * number(4);
+}
+
 Sizes taken_stride(const Convolution& c) {
   Sizes out = c.stride;
   const Operand& steps = c.transposed ? c.x : c.y;

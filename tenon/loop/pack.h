@@ -7,12 +7,17 @@ namespace tenon::loop {
 
 constexpr int64_t panel_width = 16;
 
+/// Where a column of a panel lies: in order but for bf16, whose columns are 0 to 3, 8 to 11, 4 to 7, 12 to 15, as the
+/// kernels widen them.
+Expr panel_slot(DType dtype, Expr column);
+
 /// The step that packs the right side of a gemm, or the weights of a convolution (forward or input_gradient), into
 /// `to`. A right side that all matrices of a batch share (its stride is 0) is packed once.
 Pack pack_of(const Gemm& gemm, BufferId to);
 Pack pack_of(const Convolution& convolution, BufferId to);
 
-/// Sizes of the contiguous buffer it writes. Its dtype is the result's: f32 also for weights of f16 and bf16.
+/// Sizes of the contiguous buffer it writes. Its dtype is the result's; for a gemm in f32 it may be
+/// f16 or bf16.
 Sizes packed_sizes(const Pack& pack);
 
 /// The same step on a buffer packed by pack_of(step, to).

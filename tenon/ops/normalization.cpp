@@ -14,8 +14,8 @@ DType statistics_dtype(const ArgsView& call, std::initializer_list<const char*> 
   DType own = call.meta("input").dtype;
   for (const char* p : parameters)
     if (call.given(p) && call.meta(p).dtype != own) {
-      call.require((own == DType::f16 || own == DType::bf16) && call.meta(p).dtype == DType::f32,
-                   "expected parameters of dtype ", own, " or f32 beside a half precision input, got ", call.meta(p));
+      call.require(is_half(own) && call.meta(p).dtype == DType::f32, "expected parameters of dtype ", own,
+                   " or f32 beside a half precision input, got ", call.meta(p));
       return DType::f32;
     }
   return own;

@@ -55,8 +55,7 @@ namespace {
 
 Tensor widened(const ArgsView& b, Slot arg) {
   Tensor x = b[arg];
-  b.require(x.dtype() == DType::f32 || x.dtype() == DType::f16 || x.dtype() == DType::bf16,
-            "expected a tensor of f32, f16 or bf16, got ", x.meta());
+  b.require(x.dtype() == DType::f32 || is_half(x.dtype()), "expected a tensor of f32, f16 or bf16, got ", x.meta());
   return to(x, DType::f32);
 }
 Tensor within(const Tensor& x, QuantizedRange range) { return clamp(x, range.low, range.high); }
@@ -174,8 +173,7 @@ struct Extremes {
 
 Tensor chosen_from(const ArgsView& b) {
   Tensor x = b["input"];
-  b.require(x.dtype() == DType::f32 || x.dtype() == DType::f16 || x.dtype() == DType::bf16,
-            "expected a tensor of f32, f16 or bf16, got ", x.meta());
+  b.require(x.dtype() == DType::f32 || is_half(x.dtype()), "expected a tensor of f32, f16 or bf16, got ", x.meta());
   b.require(b.number("quant_min") <= 0 && b.number("quant_max") >= 0 && b.number("quant_min") < b.number("quant_max"),
             "expected quant_min and quant_max on both sides of 0, got ", b.number("quant_min"), " and ",
             b.number("quant_max"));

@@ -56,8 +56,8 @@ struct Blocks {
 };
 
 void require_float(const ArgsView& b, const Tensor& x) {
-  b.require(x && (x.dtype() == DType::f32 || x.dtype() == DType::f16 || x.dtype() == DType::bf16),
-            "expected a tensor of f32, f16 or bf16, got ", describe(b.arg("input")));
+  b.require(x && (x.dtype() == DType::f32 || is_half(x.dtype())), "expected a tensor of f32, f16 or bf16, got ",
+            describe(b.arg("input")));
 }
 
 Results quantized(Build& b) {
@@ -75,8 +75,7 @@ Results dequantized(Build& b) {
   Tensor x = b["input"];
   DType given = *b.dtype("input_dtype"), dtype = *b.dtype("output_dtype");
   b.require(x.dtype() == given, "expected a tensor of ", given, ", got ", x.meta());
-  b.require(dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16,
-            "output_dtype: expected f32, f16 or bf16, got ", dtype);
+  b.require(dtype == DType::f32 || is_half(dtype), "output_dtype: expected f32, f16 or bf16, got ", dtype);
   range_argument(b, given);
   Blocks blocks(b, x);
   Tensor wide = to_copy(blocks.of(x), kw("dtype", dtype));

@@ -173,6 +173,19 @@ void settle_derived(loop::Program& program) {
     loop::for_each_read(program, step, [&](BufferId b) { read[root_of(program, b)] = true; });
   for (BufferId b = 0; b < program.buffers.size(); ++b)
     if (program.buffers[b].role == Role::derived && !read[root_of(program, b)]) program.buffers[b].role = Role::arena;
+
+  for (const loop::Output& out : program.outputs)
+    if (out.buffer != loop::no_buffer) read[root_of(program, out.buffer)] = true;
+  std::vector<loop::Step> wanted;
+  for (; !program.on_state.empty(); program.on_state.pop_back()) {
+    bool is_read = false;
+    loop::for_each_write(program, program.on_state.back(),
+                         [&](BufferId b) { is_read = is_read || read[root_of(program, b)]; });
+    if (!is_read) continue;
+    loop::for_each_read(program, program.on_state.back(), [&](BufferId b) { read[root_of(program, b)] = true; });
+    wanted.push_back(std::move(program.on_state.back()));
+  }
+  program.on_state.assign(std::make_move_iterator(wanted.rbegin()), std::make_move_iterator(wanted.rend()));
 }
 
 }  // namespace tenon::optimize

@@ -21,21 +21,92 @@ using loop::Fn;
 bool fits(const loop::Program& program, const loop::Operand& weights, const loop::Operand& out) {
   DType from = program.buffers[weights.buffer].dtype, to = program.buffers[out.buffer].dtype;
   bool computed = to == DType::f32 || to == DType::f64 || to == DType::i64;
-  bool widened = to == DType::f32 && (from == DType::f16 || from == DType::bf16);
+  bool widened = to == DType::f32 && is_half(from);
   for (const Sizes* sizes : {&weights.sizes, &weights.strides})
     for (SymInt e : *sizes)
       if (!e.is_int()) return false;
   return computed && (from == to || widened) && weights.offset.is_int() && is_fixed(program, weights.buffer);
 }
 
+/// Buffers made of fixed state by widening it, number by number: what they hold fits into half precision.
+class Widened {
+ public:
+  explicit Widened(const loop::Program& program) : program_(program) {
+    std::map<BufferId, size_t> writers;
+    for (const loop::Step& step : program.on_state)
+      loop::for_each_write(program, step, [&](BufferId b) { ++writers[root_of(program, b)]; });
+    for (const loop::Step& step : program.on_state)
+      if (auto* stage = std::get_if<loop::Stage>(&step)) add(*stage);
+    std::erase_if(copies_, [&](const auto& entry) { return writers[entry.first] != 1; });
+  }
+  /// The dtype that its numbers fit into; none: its own.
+  std::optional<DType> dtype_of(BufferId buffer) const {
+    if (is_half(program_.buffers[buffer].dtype)) return program_.buffers[buffer].dtype;
+    auto copy = copies_.find(root_of(program_, buffer));
+    if (copy == copies_.end()) return std::nullopt;
+    return program_.buffers[copy->second.from].dtype;
+  }
+  /// The same matrix in the buffer behind it, where that has one stride for each of its dimensions.
+  loop::Operand behind(const loop::Operand& weights) const {
+    auto copy = copies_.find(weights.buffer);
+    if (copy == copies_.end() || !copy->second.in_order || !(weights.offset == SymInt(0))) return weights;
+    const loop::Buffer &wide = program_.buffers[weights.buffer], &half = program_.buffers[copy->second.from];
+    loop::Operand out = weights;
+    out.buffer = copy->second.from;
+    for (size_t d = 0; d < weights.sizes.size(); ++d) {
+      if (weights.sizes[d] == SymInt(1) || weights.strides[d] == SymInt(0)) {
+        out.strides[d] = 0;
+        continue;
+      }
+      std::optional<size_t> same;
+      for (size_t e = 0; e < wide.sizes.size(); ++e)
+        if (wide.sizes[e] == weights.sizes[d] && wide.strides[e] == weights.strides[d]) same = e;
+      if (!same) return weights;
+      out.strides[d] = half.strides[*same];
+    }
+    return out;
+  }
+
+ private:
+  struct Copy {
+    BufferId from = 0;
+    bool in_order = false;  // every element from the same place
+  };
+
+  void add(const loop::Stage& stage) {
+    if (!stage.accumulators.empty() || stage.stores.size() != 1) return;
+    const loop::Store& store = stage.stores[0];
+    const ExprNode& value = program_.arena[store.value];
+    if (store.mode != loop::Mode::set || store.where != ~0u || value.fn != Fn::load ||
+        !is_half(program_.buffers[value.buffer].dtype))
+      return;
+    auto in_order = [&](std::span<const ExprId> at) {
+      for (size_t k = 0; k < at.size(); ++k)
+        if (as_loop(program_.arena, at[k]) != k) return false;
+      return at.size() == stage.domain.size();
+    };
+    const bool whole = stage.domain == program_.buffers[store.to].sizes;
+    copies_[root_of(program_, store.to)] = {value.buffer, whole && in_order({store.at.begin(), store.at.end()}) &&
+                                                              in_order({value.args.begin(), value.args.end()})};
+  }
+
+  const loop::Program& program_;
+  std::map<BufferId, Copy> copies_;
+};
+
 class Packing {
  public:
-  Packing(loop::Program& program, const MethodChoice& choice) : program_(program), choice_(choice) {}
+  Packing(loop::Program& program, const PackOptions& options)
+      : program_(program), options_(options), widened_(program) {}
   void run(std::vector<loop::Step>& steps) {
     for (loop::Step& step : steps) {
       if (auto* g = std::get_if<loop::Gemm>(&step)) {
-        if (!g->packed && fits(program_, g->b, g->out))
-          *g = with_packed(*g, packed(loop::pack_of(*g, 0), program_.buffers[g->out.buffer].dtype));
+        if (!g->packed && fits(program_, g->b, g->out)) {
+          loop::Pack pack = loop::pack_of(*g, 0);
+          const DType dtype = kept_as(pack.from.buffer, program_.buffers[g->out.buffer].dtype);
+          if (is_half(dtype)) pack.from = widened_.behind(pack.from);
+          *g = with_packed(*g, packed(std::move(pack), dtype));
+        }
       } else if (auto* control = std::get_if<loop::Control>(&step)) {
         for (loop::Body& body : control->bodies) run(body.steps);
       } else if (auto* c = std::get_if<loop::Convolution>(&step)) {
@@ -49,9 +120,15 @@ class Packing {
 
  private:
   loop::ConvMethod method_of(const loop::Convolution& c) const {
-    if (choice_ && loop::has_methods(program_, c))
-      if (std::optional<loop::ConvMethod> chosen = choice_(program_, c)) return *chosen;
+    if (options_.methods && loop::has_methods(program_, c))
+      if (std::optional<loop::ConvMethod> chosen = options_.methods(program_, c)) return *chosen;
     return loop::method_of(program_, c, {.weight = 0});
+  }
+
+  // Halves stay halves: they are widened where they are multiplied.
+  DType kept_as(BufferId weights, DType dtype) const {
+    if (dtype != DType::f32) return dtype;
+    return widened_.dtype_of(weights).value_or(options_.weights.value_or(dtype));
   }
 
   /// The buffer that holds these weights packed; equal ones share it.
@@ -71,7 +148,8 @@ class Packing {
   }
 
   loop::Program& program_;
-  const MethodChoice& choice_;
+  const PackOptions& options_;
+  const Widened widened_;
   std::map<std::string, BufferId> known_;
 };
 
@@ -159,8 +237,9 @@ class PackedTables {
     const Expr size = loop::size_expr(arena, program_.buffers[load.buffer].sizes[table.column]);
     const Expr width = loop::constant(arena, loop::panel_width, loop::Compute::i64);
     const Expr panel = loop::select(column >= 0 && column < size, loop::call(Fn::floor_div, column, width), column);
-    load.args = {loop::constant(arena, int64_t{0}, loop::Compute::i64).id, panel.id, term.id,
-                 loop::call(Fn::remainder, column, width).id};
+    const Expr in_panel = loop::call(Fn::remainder, column, width);
+    const Expr slot = loop::panel_slot(program_.buffers[table.packed].dtype, in_panel);
+    load.args = {loop::constant(arena, int64_t{0}, loop::Compute::i64).id, panel.id, term.id, slot.id};
     load.buffer = table.packed;
     return arena.add(std::move(load));
   }
@@ -171,8 +250,8 @@ class PackedTables {
 
 }  // namespace
 
-loop::Program pack_weights(loop::Program program, const MethodChoice& choice) {
-  Packing(program, choice).run(program.steps);
+loop::Program pack_weights(loop::Program program, const PackOptions& options) {
+  Packing(program, options).run(program.steps);
   PackedTables(program).run();
   settle_derived(program);
   return compact(std::move(program));

@@ -30,15 +30,17 @@ bool better_transposed(const loop::Gemm& g) {
   return g.out.strides[2] != one && g.out.strides[1] == one && n != one && m != one;
 }
 
+std::string_view half_suffix(DType dtype) { return dtype == DType::f16 ? "_f16" : "_bf16"; }
+
 LibraryCall pack_call(const Checks& checks, const Operand& from, DType to_dtype, LibraryArg to, SymInt batch) {
   const SymInt k = from.sizes[1], n = from.sizes[2], panels = sym::ceil_div(n, kernels::gemm_panel);
   LibraryCall call;
   const DType dtype = checks.dtype(from);
-  if (dtype == to_dtype) call.function = text("gemm_pack", checks.suffix(from));
+  if (!is_half(to_dtype) && dtype == to_dtype) call.function = text("gemm_pack", checks.suffix(from));
   else {
-    require(to_dtype == DType::f32 && (dtype == DType::f16 || dtype == DType::bf16),
+    require(is_half(to_dtype) && (dtype == to_dtype || dtype == DType::f32),
             "dtypes that do not belong together: a right side of ", dtype, " cannot be packed as ", to_dtype);
-    call.function = dtype == DType::f16 ? "gemm_pack_f16" : "gemm_pack_bf16";
+    call.function = text("gemm_pack", dtype == to_dtype ? "" : "_f32", half_suffix(to_dtype));
   }
   to.written = true;
   call.args = {read(from), to};
@@ -73,9 +75,10 @@ LibraryCalls calls_of(const loop::Program& program, const loop::Gemm& given) {
   LibraryArg right = read(g.b);
   Sizes right_strides = g.b.strides;
   SymInt right_offset = g.b.offset;
-  bool packed = true;
+  bool packed = true, halves = false;
   if (g.packed) {
-    checks.packed(g.b, dtype, g.b.strides[0] * (batch - 1) + matrix);
+    halves = dtype == DType::f32 && is_half(checks.dtype(g.b));
+    checks.packed(g.b, halves ? checks.dtype(g.b) : dtype, g.b.strides[0] * (batch - 1) + matrix);
   } else {
     checks.operand(g.b, dtype, "the right matrix");
     packed = !(m.is_int() && m.as_int() <= kernels::gemm_block_rows);
@@ -88,7 +91,7 @@ LibraryCalls calls_of(const loop::Program& program, const loop::Gemm& given) {
       right_offset = 0;
     }
   }
-  call.function = text(packed ? "gemm" : "gemm_unpacked", suffix);
+  call.function = text(packed ? "gemm" : "gemm_unpacked", suffix, halves ? half_suffix(checks.dtype(g.b)) : "");
   call.args = {read(g.a), right, written(g.out)};
   const SymInt flags = checks.epilogue(g.epilogue, n, g.out, call.args);
   Words<GemmParams> words;

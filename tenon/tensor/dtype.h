@@ -38,6 +38,7 @@ std::optional<DType> dtype_of(std::string_view name);  // either spelling
 size_t item_size(DType dtype);
 bool is_floating(DType dtype);  // real floating point, f8 included
 bool is_complex(DType dtype);
+inline bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
 bool is_integral(DType dtype);  // bool is not integral
 inline bool is_differentiable(DType dtype) { return is_floating(dtype) || is_complex(dtype); }
 /// What PyTorch's promotion makes of two dtypes of equal standing (two tensors with dimensions, say).

@@ -302,9 +302,7 @@ class Maker {
   const TensorMeta& meta_of(const Entry& e) const {
     return current_.graph->info(*current_.graph->inputs[e.input].get<Value>()).meta;
   }
-  bool is_half(const Entry& e) const {
-    return options_.master_weights && (meta_of(e).dtype == DType::f16 || meta_of(e).dtype == DType::bf16);
-  }
+  bool is_half(const Entry& e) const { return options_.master_weights && tenon::is_half(meta_of(e).dtype); }
   TensorMeta kept_meta(const Entry& e) const {
     return make_meta(is_half(e) ? DType::f32 : meta_of(e).dtype, meta_of(e).sizes, meta_of(e).device);
   }

@@ -59,6 +59,8 @@ TEST(CompiledModule, WhatCannotBeOpenedIsAnError) {
   EXPECT_NE(failure_of([] { tenon::CompiledModule(std::vector<std::byte>(100)); }), "no error");
   EXPECT_EQ(failure_of([] { compiled("a_mlp", {.targets = {"armv9"}}); }),
             "compile: expected the target x86-64-v3 or x86-64-v4, got 'armv9'");
+  EXPECT_EQ(failure_of([] { compiled("a_mlp", {.weights = "int4"}); }),
+            "compile: expected weights in f32, f16 or bf16, got 'int4'");
 }
 
 TEST(CompiledModule, IsSafeFromManyThreads) {

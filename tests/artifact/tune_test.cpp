@@ -37,7 +37,7 @@ return %e
 
 std::vector<float> results(const ExportedProgram& program, optimize::MethodChoice choice) {
   WalkOptions options;
-  options.methods = std::move(choice);
+  options.packing.methods = std::move(choice);
   Walk walk(program, std::move(options));
   Compilable made = prepare_to_compile(walk);
   auto compiled = interpret_compiled(*made.executable, *made.state);

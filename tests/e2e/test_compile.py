@@ -77,6 +77,17 @@ class Compile(CommandTest):
         for key, array in expected.items():
             numpy.testing.assert_allclose(results[key], array, rtol=1e-4, atol=1e-6, err_msg=key)
 
+    def test_weights_in_half_precision(self):
+        file = FILES / "a_mlp.pt2"
+        expected = self.results(file)
+        for dtype, error in (("f16", 2**-9), ("bf16", 2**-6)):
+            results = self.results(self.compiled(file, "--weights", dtype))
+            self.assertEqual(expected.keys(), results.keys())
+            for key, array in expected.items():
+                self.assertFalse(numpy.array_equal(results[key], array), key)
+                numpy.testing.assert_allclose(results[key], array, rtol=0, atol=error * abs(array).max(), err_msg=key)
+        self.assertIn("expected f32, f16 or bf16, got 'int4'", self.refused("compile", file, "-o", self.scratch / "x.so", "--weights", "int4", status=2))
+
     def test_without_a_compiler_and_with_an_empty_path(self):
         out = self.scratch / "o.so"
         done = subprocess.run([TENON, "compile", str(FILES / "a_mlp.pt2"), "-o", str(out)], env={"PATH": ""}, capture_output=True, text=True)

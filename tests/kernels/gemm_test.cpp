@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "call.h"
 #include "numbers.h"
@@ -246,19 +247,114 @@ double value_of_bfloat(uint16_t bits) {
   return bits >> 15 ? -magnitude : magnitude;
 }
 
-TEST(Gemm, WeightsOfHalfPrecisionAreConvertedWhilePacked) {
+struct HalfFormat {
+  const char* name;
+  double (*value)(uint16_t);
+  size_t columns[16];  // of a panel, as they lie
+  size_t slot(size_t i) const {
+    return i / 16 * 16 + static_cast<size_t>(std::find(columns, columns + 16, i % 16) - columns);
+  }
+};
+const HalfFormat half_formats[] = {{"f16", value_of_half, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
+                                   {"bf16", value_of_bfloat, {0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 12, 13, 14, 15}}};
+
+TEST(Gemm, WeightsArePackedRoundedToHalfPrecision) {
+  for (const HalfFormat& format : half_formats) {
+    std::vector<float> from;
+    std::vector<uint16_t> wanted;
+    auto add = [&](double x, uint16_t rounded) {
+      for (bool negative : {false, true}) {
+        from.push_back(static_cast<float>(negative ? -x : x));
+        wanted.push_back(static_cast<uint16_t>(rounded | (negative ? 0x8000 : 0)));
+      }
+    };
+    uint16_t bits = 0;
+    for (; std::isfinite(format.value(static_cast<uint16_t>(bits + 1))); ++bits) {
+      const double low = format.value(bits), high = format.value(static_cast<uint16_t>(bits + 1));
+      const double middle = (low + high) / 2, nearly = (high - low) / 64;
+      add(low, bits);
+      add(middle, static_cast<uint16_t>(bits + bits % 2));
+      add(middle - nearly, bits);
+      add(middle + nearly, static_cast<uint16_t>(bits + 1));
+    }
+    add(INFINITY, static_cast<uint16_t>(bits + 1));
+    from.resize((from.size() + 15) / 16 * 16, 0.0f);
+    wanted.resize(from.size(), 0);
+    Guarded<float> source(from);
+    Guarded<uint16_t> to(from.size());
+    GemmPackParams p{.batch = 1, .k = static_cast<Int>(from.size() / 16), .n = 16, .from_row = 16, .from_column = 1};
+    for (tenon_target target : targets()) {
+      KernelCall call{std::string("gemm_pack_f32_") + format.name, {source.data(), to.data()}, words(p), 1, 1, 0};
+      EXPECT_EQ(call.run(target), 0);
+      for (size_t i = 0; i < from.size(); ++i)
+        ASSERT_EQ(to.data()[format.slot(i)], wanted[i])
+            << format.name << " " << double(from[i]) << ", target " << target;
+    }
+  }
+}
+
+TEST(Gemm, EveryNumberOfHalfPrecisionIsMultipliedAsItself) {
   std::vector<uint16_t> all(65536);
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<uint16_t>(i);
-  Guarded<uint16_t> from(all);
-  Guarded<float> to(all.size());
-  GemmPackParams p{.batch = 1, .k = 4096, .n = 16, .from_row = 16, .from_column = 1};
-  for (tenon_target target : targets())
-    for (bool half : {true, false}) {
-      KernelCall call{half ? "gemm_pack_f16" : "gemm_pack_bf16", {from.data(), to.data()}, words(p), 1, 1, 0};
-      call.run(target);
+  Guarded<uint16_t> right(all), packed(all.size());
+  Guarded<float> left(std::vector<float>{1}), out(all.size());
+  GemmParams p{.batch = 1, .m = 1, .n = 65536, .k = 1, .alpha = 1, .a_row = 1, .a_column = 1};
+  p.out_row = 65536, p.out_column = 1;
+  for (const HalfFormat& format : half_formats)
+    for (tenon_target target : targets()) {
+      GemmPackParams pack{.batch = 1, .k = 1, .n = 65536, .from_row = 65536, .from_column = 1};
+      KernelCall{std::string("gemm_pack_") + format.name, {right.data(), packed.data()}, words(pack), 4096, 7, 0}.run(
+          target);
+      KernelCall call{std::string("gemm_f32_") + format.name,
+                      {left.data(), packed.data(), out.data()},
+                      words(p),
+                      65536 / gemm_few_columns,
+                      3,
+                      gemm_scratch * 4};
+      EXPECT_EQ(call.run(target), 0);
       for (size_t i = 0; i < all.size(); ++i) {
-        double wanted = half ? value_of_half(all[i]) : value_of_bfloat(all[i]), got = double(to.data()[i]);
-        ASSERT_TRUE(wanted == got || (std::isnan(wanted) && std::isnan(got))) << half << " " << i;
+        const double wanted = format.value(all[i]), got = double(out.data()[i]);
+        ASSERT_TRUE(wanted == got || (std::isnan(wanted) && std::isnan(got))) << format.name << " " << i;
+      }
+    }
+}
+
+TEST(Gemm, WeightsOfHalfPrecisionGiveTheBitsOfTheSameWeightsInF32) {
+  for (const HalfFormat& format : half_formats)
+    for (auto [m, n, k] : {std::tuple<Int, Int, Int>{1, 10, 1700},
+                           {1, 300, 900},
+                           {2, 48, 31},
+                           {5, 70, 769},
+                           {13, 33, 64},
+                           {57, 100, 200},
+                           {60, 400, 700},
+                           {3, 20, 0}}) {
+      Numbers from(static_cast<uint64_t>(m + n + k));
+      const Int panels = (n + 15) / 16, count = panels * k * 16;
+      std::vector<float> wide(static_cast<size_t>(count));
+      std::vector<uint16_t> half(static_cast<size_t>(count));
+      for (size_t i = 0; i < half.size(); ++i) {
+        uint16_t& bits = half[format.slot(i)];
+        do bits = static_cast<uint16_t>(from.bits());
+        while (!(std::abs(format.value(bits)) < 4));
+        wide[i] = static_cast<float>(format.value(bits));
+      }
+      Guarded<float> left(from.vector<float>(m * k)), bias(from.vector<float>(n)), residual(from.vector<float>(m * n));
+      Guarded<float> packed_wide(wide), out(static_cast<size_t>(m * n)), expected(static_cast<size_t>(m * n));
+      Guarded<uint16_t> packed_half(half);
+      GemmParams p{.batch = 1, .m = m, .n = n, .k = k, .flags = epilogue_bias | epilogue_residual, .alpha = 1.25};
+      p.a_row = k, p.a_column = 1, p.out_row = p.residual_row = n, p.out_column = p.residual_column = p.bias_step = 1;
+      const Int width = gemm_columns(m, n, k), extent = gemm_row_blocks(m) * ((n + width - 1) / width);
+      for (tenon_target target : targets()) {
+        auto run = [&](const std::string& name, void* right, Guarded<float>& to) {
+          KernelCall call{name,     {left.data(), right, to.data(), bias.data(), residual.data()},
+                          words(p), extent,
+                          2,        gemm_scratch * 4};
+          EXPECT_EQ(call.run(target), 0);
+        };
+        run("gemm_f32", packed_wide.data(), expected);
+        run(std::string("gemm_f32_") + format.name, packed_half.data(), out);
+        ASSERT_EQ(out.values(), expected.values()) << format.name << " " << m << " x " << n << " x " << k;
       }
     }
 }

@@ -290,5 +290,33 @@ return %m
   EXPECT_TRUE(read_by_steps(p).contains("p_w"));
 }
 
+TEST(PackWeights, HalvesStayHalvesAndAreReadWhereTheyLie) {
+  for (const char* dtype : {"bf16", "f16"}) {
+    std::string graph = R"(%p_w: HALF[20, 8] = input()
+%i: i64[3] = input()
+%e: HALF[3, 8] = aten::embedding(%p_w, %i)
+%y: HALF[3, 20] = aten::linear(%e, %p_w)
+return %y
+)";
+    for (size_t at; (at = graph.find("HALF")) != std::string::npos;) graph.replace(at, 4, dtype);
+    Program p = packed(graph);
+    ASSERT_EQ(p.on_state.size(), 1u);  // nothing is widened on the way
+    const Pack& pack = std::get<Pack>(p.on_state[0]);
+    EXPECT_EQ(p.buffers[pack.from.buffer].dtype, p.buffers[pack.to].dtype);
+    EXPECT_FALSE(read_by_steps(p).contains("p_w"));
+  }
+}
+
+TEST(PackWeights, HalvesThatAreNotJustWidenedStayInF32) {
+  Program p = packed(R"(%p_w: bf16[8, 4] = input()
+%x: f32[3, 8] = input()
+%f: f32[8, 4] = aten::_to_copy(%p_w, dtype=f32)
+%s: f32[8, 4] = aten::mul.Scalar(%f, 3)
+%y: f32[3, 4] = aten::mm(%x, %s)
+return %y
+)");
+  EXPECT_EQ(p.buffers[std::get<Gemm>(p.steps[0]).b.buffer].dtype, DType::f32);
+}
+
 }  // namespace
 }  // namespace tenon

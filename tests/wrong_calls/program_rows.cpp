@@ -92,7 +92,8 @@ std::vector<Row> file_rows() {
        ErrorKind::file},
       {"compile",
        {[] { compile(tenon::ExportedProgram(), "a.so"); }, [] { compile(tenon::ExportedProgram()); },
-        [] { compile(counter().program(), CompileOptions{.targets = {"pentium"}}); }}},
+        [] { compile(counter().program(), CompileOptions{.targets = {"pentium"}}); },
+        [] { compile(counter().program(), CompileOptions{.weights = "int4"}); }}},
   };
 }
 

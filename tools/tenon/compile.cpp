@@ -23,7 +23,10 @@ int compile_file(const CompileRequest& request) {
     artifact::Tuner tuner;
     WalkOptions walk_options;
     if (request.tune)
-      walk_options.methods = [&](const loop::Program& p, const loop::Convolution& c) { return tuner.choose(p, c); };
+      walk_options.packing.methods = [&](const loop::Program& p, const loop::Convolution& c) {
+        return tuner.choose(p, c);
+      };
+    walk_options.packing.weights = request.weights;
     Walk walk(program, std::move(walk_options));
     artifact::CompileOptions options;
     options.targets = request.targets;

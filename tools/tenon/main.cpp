@@ -259,6 +259,16 @@ void add_compile(CLI::App& app, CompileRequest& request) {
   verb->add_flag("--tune", request.tune,
                  "Measure on this machine how each convolution is computed best, and write the choice: results of two "
                  "such files may differ in their last bits, runs of one never; -v says what was measured");
+  verb->add_option_function<std::string>(
+          "--weights",
+          [&request](const std::string& value) {
+            if (value != "f16" && value != "bf16" && value != "f32")
+              throw CLI::ValidationError("--weights", text("expected f32, f16 or bf16, got ", tenon::quoted(value)));
+            if (value != "f32") request.weights = value == "f16" ? DType::f16 : DType::bf16;
+          },
+          "f32 (the default), or f16 or bf16: keep the weights of linear layers and other products rounded to that, in "
+          "half the memory; computed in f32 as before")
+      ->type_name("DTYPE");
   verb->add_flag("--updatable", request.updatable,
                  "Keep weights as they are, so that they can be set, saved and loaded by name");
   verb->add_flag("!--no-samples", request.samples, "Leave the sample inputs out");

@@ -67,10 +67,11 @@ struct CompileRequest {
   OpenOptions open;
   std::vector<artifact::Target> targets = {artifact::Target::x86_64_v3, artifact::Target::x86_64_v4};
   bool updatable = false;
-  bool samples = true;  // kept in the artifact
-  bool tune = false;    // what is chosen between is measured on this machine
-  bool with_c = false;  // the stages by the system's compiler
-  std::string source;   // a folder to write source to; empty: none
+  bool samples = true;           // kept in the artifact
+  std::optional<DType> weights;  // of products: f16 or bf16
+  bool tune = false;             // what is chosen between is measured on this machine
+  bool with_c = false;           // the stages by the system's compiler
+  std::string source;            // a folder to write source to; empty: none
   bool verbose = false;
 };
 int compile_file(const CompileRequest& request);
