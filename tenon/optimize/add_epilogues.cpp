@@ -32,7 +32,6 @@ class Epilogues {
   void absorb(const ResultRead& read) {
     const Anchor anchor = *anchor_of(list_[read.anchor]);
     const loop::Epilogue& old = *anchor.epilogue;
-    if (old.relu) return;
     const loop::Stage& stage = *list_.stage(read.reader);
     loops_ = loops_of(stage);
     find_users(stage);
@@ -40,13 +39,13 @@ class Epilogues {
 
     loop::Epilogue epilogue = old;  // what is added to it comes behind what it has
     ExprId now = read.load;
-    if (auto other = added_to(now); other && !old.has_bias && !old.has_residual)
+    if (auto other = added_to(now); other && !old.has_bias && !old.has_residual && !old.relu)
       if (auto bias = bias_of(*other, read, *anchor.out)) {
         epilogue.has_bias = true;
         epilogue.bias = *bias;
         now = *only_user(now);
       }
-    if (auto other = added_to(now); other && !old.has_residual)
+    if (auto other = added_to(now); other && !old.has_residual && !old.relu)
       if (auto residual = residual_of(*other, read, *anchor.out)) {
         epilogue.has_residual = true;
         epilogue.residual = *residual;
@@ -56,7 +55,7 @@ class Epilogues {
       epilogue.relu = true;
       now = *user;
     }
-    if (now == read.load) return;
+    const bool nothing_added = now == read.load;
 
     loop::Step step = list_[read.anchor];
     auto set = [&](const loop::Operand* out) {
@@ -69,14 +68,16 @@ class Epilogues {
         if (out) c.y = *out;
       }
     };
-    if (auto out = whole(stage, now, read, *anchor.out);
-        out && !list_.updates(read.reader) && !list_.overwritten(read.anchor, read.anchor, read.reader)) {
+    auto out = whole(stage, now, read, *anchor.out);
+    if (nothing_added && (!out || !copies_rows(list_[read.anchor], *out))) return;
+    if (out && !list_.updates(read.reader) && !list_.overwritten(read.anchor, read.anchor, read.reader)) {
       set(&*out);
       list_.node(read.reader) = list_.node(read.anchor);
       list_.remove(read.anchor);
       list_.replace(read.reader, std::move(step));
       return;
     }
+    if (nothing_added) return;
     // The stage stays behind the anchor: what the epilogue reads must be there before it.
     for (const loop::Operand* o : {&epilogue.bias, &epilogue.residual}) {
       if (o->sizes.empty()) continue;
@@ -175,6 +176,12 @@ class Epilogues {
     auto out = over_loops(n->buffer, n->args, read, result);
     if (out && !is_whole(*out, read)) return std::nullopt;
     return out;
+  }
+
+  /// A stage that only copies is spared where a product stores what it has in registers. A convolution's result lies as
+  /// its channels do, and may be turned on the way.
+  static bool copies_rows(const loop::Step& anchor, const loop::Operand& out) {
+    return std::holds_alternative<loop::Gemm>(anchor) && out.strides.back() == SymInt(1);
   }
 
   /// Where the anchor may write instead of the stage, if the epilogue is all that the stage does.

@@ -146,6 +146,26 @@ return %h
   EXPECT_FALSE(std::get<Gemm>(p.steps[0]).epilogue.relu);
 }
 
+TEST(Epilogues, AProductThatIsOnlyCopiedIsStoredThereAtOnce) {
+  Program p = packed(R"(%p_w: f32[4, 8] = input()
+%x: f32[2, 3, 4] = input()
+%r: f32[6, 4] = aten::view(%x, [6, 4])
+%h: f32[6, 8] = aten::mm(%r, %p_w)
+%y: f32[2, 3, 8] = aten::view(%h, [2, 3, 8])
+return %y
+)");
+  ASSERT_EQ(p.steps.size(), 1u);
+  EXPECT_EQ(p.buffers[std::get<Gemm>(p.steps[0]).out.buffer].role, Role::output);
+  p = packed(R"(%p_w: f32[4, 8] = input()
+%x: f32[6, 4] = input()
+%h: f32[6, 8] = aten::mm(%x, %p_w)
+%t: f32[8, 6] = aten::t(%h)
+%y: f32[8, 6] = aten::clone(%t, memory_format=torch.contiguous_format)
+return %y
+)");
+  EXPECT_EQ(p.steps.size(), 2u);  // turned on the way
+}
+
 TEST(Epilogues, AProductIsWrittenIntoItsPartOfACat) {
   std::string_view graph = R"(%p_w: f32[4, 2] = input()
 %p_b: f32[2] = input()
