@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "tenon/graph/assigns.h"
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/view_writes.h"
 #include "tenon/ops/views.h"
@@ -129,8 +130,7 @@ CallResults Functionalizer::view_call(const Op& op, const CallArgs& args, const 
 }
 
 CallResults Functionalizer::write_call(const Op& op, CallArgs args) {
-  size_t own = op.functional->schema.args.size();
-  CallArgs plain(args.begin(), args.begin() + static_cast<ptrdiff_t>(own));
+  CallArgs plain(args.begin(), args.begin() + static_cast<ptrdiff_t>(op.functional->schema.args.size()));
   CallResults values = call(*op.functional, std::move(plain));
   if (op.functional->kind == OpKind::view) {  // unsqueeze_: the tensor itself looks another way from now on
     Tensor target = args[0].as<Tensor>();
@@ -143,8 +143,7 @@ CallResults Functionalizer::write_call(const Op& op, CallArgs args) {
   CallResults results;
   size_t next = 0;
   for (size_t i = 0; i < op.schema.args.size(); ++i) {
-    // What the form without this write writes itself (the noise of rrelu_with_noise_) is written by now.
-    if (!op.schema.args[i].writes || (i < own && op.functional->schema.args[i].writes)) continue;
+    if (!assigns(op, i)) continue;
     expect(next < values.size(), op.target, " writes more than ", op.functional->target, " gives");
     Tensor target = args[i].as<Tensor>();
     write(target, read(values[next++].as<Tensor>()));

@@ -175,6 +175,8 @@ const std::unordered_map<std::string_view, Rule>& rules() {
       {"aten::conv_transpose1d", [](Build& b) { return convolved(b, true); }},
       {"aten::conv_transpose2d.input", [](Build& b) { return convolved(b, true); }},
       {"aten::conv_transpose3d.input", [](Build& b) { return convolved(b, true); }},
+      {"aten::special_round",
+       [](Build& b) { return aten("round.decimals", b["self"], kw("decimals", b.arg("decimals"))); }},
       {"aten::softmax.int", [](Build& b) { return softmaxed(b, "_softmax"); }},
       {"aten::log_softmax.int", [](Build& b) { return softmaxed(b, "_log_softmax"); }},
       {"aten::layer_norm",
@@ -366,7 +368,6 @@ constexpr Alias aliases[] = {
     {"special_psi", "digamma"},
     {"special_i0", "i0"},
     {"special_log1p", "log1p"},
-    {"special_round", "round"},
     {"special_sinc", "sinc"},
     {"special_xlogy", "xlogy"},
     {"special_logit", "logit"},
@@ -402,7 +403,8 @@ Rule alias_rule(std::string_view op) {
         for (const Alias& each : aliases) {
           if (each.name != name) continue;
           const Op* other = overload_of(text(each.of, writes ? "_" : ""), b.op.schema.overload());
-          return other ? call_op(*other, CallArgs(b.args.begin(), b.args.end())) : Results{};
+          bool alike = other && other->schema.args.size() == b.args.size();
+          return alike ? call_op(*other, CallArgs(b.args.begin(), b.args.end())) : Results{};
         }
         return {};
       };

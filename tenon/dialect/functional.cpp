@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "tenon/dialect/tracer.h"
+#include "tenon/graph/assigns.h"
 #include "tenon/rules/registry.h"
 #include "tenon/sym/evaluate.h"
 
@@ -294,15 +295,13 @@ CallResults FunctionalTracer::write_call(const Op& op, const CallArgs& args) {
     return op.def->decompose(build).values;
   }
   CallArgs plain = args;
-  size_t own = op.functional->schema.args.size();
-  plain.resize(own);
+  plain.resize(op.functional->schema.args.size());
   CallResults values =
       op.functional->writes() ? call(*op.functional, plain) : nodes_.call(*op.functional, values_of(plain));
   CallResults results;
   size_t next = 0;
   for (size_t i = 0; i < op.schema.args.size(); ++i) {
-    // What the form without this write writes itself (the noise of rrelu_with_noise_) is written by now.
-    if (!op.schema.args[i].writes || (i < own && op.functional->schema.args[i].writes)) continue;
+    if (!assigns(op, i)) continue;
     Tensor target = args[i].as<Tensor>(), value = values.at(next++).as<Tensor>();
     write(target, op.functional->writes() ? value_of(value) : value);
     results.emplace_back(target);

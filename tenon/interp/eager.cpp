@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "tenon/base/parallel.h"
+#include "tenon/graph/assigns.h"
 #include "tenon/interp/anchors.h"
 #include "tenon/interp/host.h"
 #include "tenon/interp/stage.h"
@@ -153,7 +154,8 @@ CallResults run_writing(const Op& op, CallArgs args) {
   CallResults results;
   size_t next = 0;
   for (size_t i = 0; i < op.schema.args.size(); ++i) {
-    if (!op.schema.args[i].writes) continue;
+    if (!assigns(op, i)) continue;
+    expect(next < values.size(), op.name(), " writes more than ", op.functional->name(), " gives");
     Tensor target = args[i].as<Tensor>();
     Tensor value = values[next++].as<Tensor>();
     if (op.schema.args[i].keyword_only)

@@ -323,7 +323,12 @@ class ProgramRunner::Run {
 
   // A view lies within its base, or elsewhere in the caller's storage; anything else would be another tensor's memory.
   void place_view(const Prepared::View& v, const Prepared& p) {
-    if (places_[v.buffer] || !places_[v.root]) return;
+    if (places_[v.buffer]) return;
+    if (!places_[v.root]) {  // a call of this segment makes it, or nobody does
+      require(v.bytes == 0 || p.views_of_told.contains(v.root), program_.buffers[v.root].name, ": its sizes are ",
+              program_.buffers[v.root].sizes, ", and no input and no data tell how much that is");
+      return;
+    }
     int64_t offset = v.offset.is_int() ? v.offset.as_int() : sym::evaluate(v.offset, symbols);
     int64_t before = held_[v.root] ? held_[v.root].bytes() - held_[v.root].storage()->data() : 0;
     const loop::Buffer& buffer = p.buffers.at(v.buffer);

@@ -265,7 +265,7 @@ sym::Bindings bind_symbols(const GraphBody& graph, std::span<const CallArg> inpu
 std::vector<CallArg> run_graph(const GraphBody& graph, std::span<const CallArg> inputs, const GraphRun& options) {
   expect(inputs.size() == graph.inputs.size(), "a graph of ", graph.inputs.size(), " inputs was given ", inputs.size());
   install();
-  DispatchScope eager(nullptr);
+  DispatchScope scope(options.calls);
   return Run(graph, inputs, options)();
 }
 

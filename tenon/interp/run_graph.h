@@ -2,12 +2,15 @@
 #pragma once
 #include "tenon/graph/graph.h"
 #include "tenon/sym/evaluate.h"
+#include "tenon/tensor/dispatch.h"
 
 namespace tenon::interp {
 
 struct GraphRun {
   /// Nobody observes aliasing between the graph's values: a reshape that is no view copies.
   bool functional = true;
+  /// Who executes the calls; null: the interpreter.
+  Dispatcher* calls = nullptr;
 };
 
 /// `inputs` answer to graph.inputs one by one; a tensor that is none is ones, made when its size is known. Symbols are

@@ -1,5 +1,6 @@
 #include "tenon/trace/trace.h"
 
+#include "tenon/graph/assigns.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/random.h"
 #include "tenon/rules/infer.h"
@@ -117,7 +118,7 @@ Metas infer_any(const Op& op, std::span<const CallArg> args) {
     require_written_sizes(op, args);
     Metas out;
     for (size_t i = 0; i < op.schema.args.size(); ++i)
-      if (op.schema.args[i].writes) out.values.emplace_back(args[i].as<Tensor>().meta());
+      if (assigns(op, i)) out.values.emplace_back(args[i].as<Tensor>().meta());
     return out;
   }
   if (auto metas = infer(op.functional ? *op.functional : op, args)) return *metas;

@@ -1,10 +1,13 @@
 // What nodes claim of each other: files that are well-formed, and say of a value what the operators do not give.
 #include <gtest/gtest.h>
 
+#include "tenon/base/file.h"
 #include "tenon/export/serde/load.h"
 #include "tenon/passes/check_metas.h"
+#include "tenon/pipeline.h"
 #include "tenon/rules/registry.h"
 #include "tests/hostile/program_text.h"
+#include "tests/hostile/sample_values.h"
 #include "tests/hostile/whole_way.h"
 
 namespace tenon {
@@ -262,6 +265,22 @@ TEST(Claims, an_empty_view_far_behind_its_storage_is_read_by_nobody) {
          {});
   p.user_output("far");
   EXPECT_FALSE(go_the_whole_way(p.program_json()).ran);
+}
+
+// The rows of a loop's result go by a symbol that is no longer any input's.
+TEST(Claims, rows_of_a_result_that_nobody_tells_are_not_written) {
+  std::string json = read_file(TENON_FUZZ_FOLDER "/seeds/program/n_map_over_rows.json");
+  size_t size_of_x = json.find("Symbol('s77'");
+  ASSERT_NE(size_of_x, json.npos);
+  json.replace(size_of_x, 12, "Symbol('s78'");
+  ExportedProgram program = read_program(json, "m.pt2", registry());
+  provide_state(program);
+  verify(program);
+  check_metas(program.graph.body(), program.hints);
+  try {
+    run_program(program, sample_arguments(program));
+    ADD_FAILURE() << "it ran";
+  } catch (const Error& error) { EXPECT_SAYS(std::string(error.what()), "no input and no data tell how much that is"); }
 }
 
 }  // namespace

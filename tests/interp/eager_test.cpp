@@ -31,6 +31,15 @@ TEST_F(Eager, ViewsShareStorageAndWritesGoThroughThem) {
   EXPECT_EQ(values_of(x), (std::vector<float>{0, 11, 2, 3, 14, 5}));
 }
 
+TEST_F(Eager, AFormThatWritesWhatItsTwinWritesTooGivesOneResult) {
+  Tensor x = floats({3}, {-1, 2, -3}), noise = floats({3}, {0, 0, 0});
+  const Op& rrelu = *registry().find("aten::rrelu_with_noise_");
+  CallResults results = interp::execute(rrelu, {x, noise, 0.5, 0.5, true, CallArg()});
+  EXPECT_EQ(results.size(), 1u);
+  EXPECT_EQ(values_of(noise), (std::vector<float>{0.5, 1, 0.5}));
+  EXPECT_EQ(values_of(x), (std::vector<float>{-0.5, 2, -1.5}));
+}
+
 TEST_F(Eager, SumsOfAnyLengthAreRight) {
   for (int64_t n : {0, 1, 31, 32, 33, 1000, 1024, 1025, 5000}) {
     Tensor x = counting({3, n});
