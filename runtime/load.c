@@ -232,6 +232,7 @@ static tenon_status open_source(const struct tn_source* source, const tenon_opti
                                   : tn_fail_memory(image.tables_size, "the tables");
   if (status == TENON_OK) status = choose_target(program, &image);
   if (status == TENON_OK) status = map_image(program, source, &image, &base);
+  if (status == TENON_OK) status = tn_image_compare_checksums(source, &image, program->tables_memory, base);
   if (status == TENON_OK) status = map_weights(program, source, &image, options.huge_pages);
   if (status == TENON_OK) status = find_functions(program, base + image.tables_address, &options);
   if (status == TENON_OK) status = tn_program_prepare(program, &options);

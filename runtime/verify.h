@@ -73,6 +73,14 @@ tenon_status tn_image_verify(const struct tn_source* source, struct tn_image* im
 tenon_status tn_image_read_tables(const struct tn_source* source, const struct tn_image* image, void* memory,
                                   struct tn_tables* tables);
 
+enum { TN_CHECKSUM_BLOCK = 1 << 24 }; /* of weights, bytes */
+/* A fast checksum against damage of files, not against forgery. */
+uint64_t tn_checksum(const void* memory, uint64_t size, uint64_t seed);
+/* Compares tables and code with their checksums, where the file has them: `tables` as they were read, `base` where the
+   image's address 0 is mapped. */
+tenon_status tn_image_compare_checksums(const struct tn_source* source, const struct tn_image* image,
+                                        const void* tables, const unsigned char* base);
+
 #ifdef __cplusplus
 }
 #endif

@@ -5,12 +5,14 @@
 #include <span>
 #include <vector>
 
+#include "runtime/verify.h"
+
 namespace tenon::package {
 
 uint64_t checksum(std::span<const std::byte> bytes, uint64_t seed);
 
 /// Of each block of 16 MiB, so that they can be made and checked on all threads; the last block may be shorter.
-constexpr uint64_t checksum_block = uint64_t(1) << 24;
+constexpr uint64_t checksum_block = TN_CHECKSUM_BLOCK;
 std::vector<uint64_t> block_checksums(std::span<const std::byte> bytes);
 
 }  // namespace tenon::package

@@ -7,12 +7,26 @@ import sys
 import time
 import unittest
 
-from command import FILES, ROOT, TENON, CommandTest
+from command import FILES, ROOT, TENON, CommandTest, tenon
 
 sys.path.insert(0, str(ROOT / "tests" / "errors"))
 from archive import Archive  # noqa: E402
 
 MLP = FILES / "a_mlp.pt2"
+
+
+class Warnings(CommandTest):
+    def test_one_about_samples_names_its_file_once(self):
+        archive = Archive(MLP)
+        archive.entries["data/sample_inputs/model.pt"] = b"nonsense"
+        bad = self.scratch / "bad.pt2"
+        bad.write_bytes(archive.pack())
+        expected = f"tenon: {bad}: warning: the sample inputs are left out: data/sample_inputs/model.pt: not a valid zip archive"
+        for verb, *out in (("compile", "-o", "out.so"), ("convert", "out.pt2"), ("grad", "-o", "joint.pt2")):
+            done = tenon(verb, bad, *out, cwd=self.scratch)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertTrue(done.stderr.startswith(expected), done.stderr)
+            self.assertEqual(done.stderr.count(str(bad)), 1, done.stderr)
 
 
 class Terminal(CommandTest):

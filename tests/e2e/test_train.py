@@ -268,6 +268,7 @@ class NotFinite(TrainTest):
         message = self.refused(*self.train(data=self.save("nan.npz", images=images, target=self.labels)))
         self.assertRegex(message, r"at step [1-5] \(epoch 1, batch [1-5]\): the loss is not a finite number")
         self.assertIn("the state before it is in", message)
+        self.assertTrue(message.startswith(f"{CNN}: at step "), message)
         step = int(message.split("at step ")[1].split()[0])
         self.assertEqual(int(self.metadata(self.state)["batch"]), step - 1)
         self.assertFalse(self.out.exists())

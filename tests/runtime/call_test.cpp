@@ -3,6 +3,8 @@
 
 #include <functional>
 
+#include "runtime/verify.h"
+#include "tenon/package/artifact.h"
 #include "tests/runtime/sample_call.h"
 
 namespace tenon::package {
@@ -208,6 +210,24 @@ TEST(Open, a_file_that_is_no_artifact) {
   EXPECT_EQ(tenon_program_open(TENON_LIBRARIES "/libtenon_runtime.so", nullptr, &program), TENON_INVALID_FILE);
   EXPECT_NE(std::string(tenon_last_error()).find("is not an artifact of Tenon"), std::string::npos)
       << tenon_last_error();
+}
+
+TEST(Open, tables_and_code_of_another_bit) {
+  std::vector<std::byte> bytes = sample_bytes();
+  Artifact artifact = Artifact::parse(bytes, "file");
+  auto refused = [&](uint64_t offset) {
+    bytes[offset] ^= std::byte{0x10};
+    tenon_program* program = nullptr;
+    tenon_status status = tenon_program_open_memory(bytes.data(), bytes.size(), nullptr, &program);
+    bytes[offset] ^= std::byte{0x10};
+    if (program) tenon_program_close(program);
+    return status == TENON_INVALID_FILE || status == TENON_UNSUPPORTED;
+  };
+  for (uint64_t i = 0; i < artifact.image().tables_size; ++i)
+    ASSERT_TRUE(refused(artifact.image().tables_offset + i)) << "byte " << i << " of the tables";
+  for (const tn_load& load : std::span(artifact.image().loads).first(artifact.image().load_count))
+    for (uint64_t i = 0; load.executable && i < load.size; ++i)
+      ASSERT_TRUE(refused(load.offset + i)) << "byte " << i << " of the code";
 }
 
 TEST(Open, options_of_unknown_size) {

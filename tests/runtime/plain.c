@@ -1,5 +1,8 @@
 /* A user's program: opens the sample artifact, runs it, also from many threads, again and again.
-     plain FILE [THREADS [CALLS [LOADS]]] */
+     plain FILE [THREADS [CALLS [LOADS]]]
+   or damages the code in memory, where the file says what it was:
+     plain FILE damaged */
+#include <elf.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,10 +68,37 @@ static void* call_often(void* argument) {
   return NULL;
 }
 
+/* One bit of the code is another: the file is refused before any of it is executed. */
+static void refuse_damaged(const char* path) {
+  FILE* file = fopen(path, "rb");
+  if (!file || fseek(file, 0, SEEK_END) != 0) fail("the artifact cannot be read");
+  long size = ftell(file);
+  unsigned char* bytes = malloc((size_t)size);
+  rewind(file);
+  if (!bytes || fread(bytes, 1, (size_t)size, file) != (size_t)size) fail("the artifact cannot be read");
+  fclose(file);
+  const Elf64_Ehdr* header = (const Elf64_Ehdr*)bytes;
+  const Elf64_Phdr* segments = (const Elf64_Phdr*)(bytes + header->e_phoff);
+  for (int i = 0; i < header->e_phnum; ++i)
+    if (segments[i].p_type == PT_LOAD && (segments[i].p_flags & PF_X))
+      bytes[segments[i].p_offset + segments[i].p_filesz / 2] ^= 4;
+  tenon_program* program;
+  if (tenon_program_open_memory(bytes, (size_t)size, NULL, &program) != TENON_INVALID_FILE)
+    fail("damaged code was accepted");
+  if (!strstr(tenon_last_error(), "its code or its tables are damaged; compile the program again"))
+    fail(tenon_last_error());
+  free(bytes);
+}
+
 int main(int argc, char** argv) {
   if (argc < 2) fail("usage: plain FILE [THREADS [CALLS [LOADS]]]");
   int threads = argc > 2 ? atoi(argv[2]) : 2, calls = argc > 3 ? atoi(argv[3]) : 10,
       loads = argc > 4 ? atoi(argv[4]) : 3;
+  if (argc > 2 && strcmp(argv[2], "damaged") == 0) {
+    refuse_damaged(argv[1]);
+    printf("ok\n");
+    return 0;
+  }
   static struct run first;
   fill(&first);
   for (int i = 0; i < loads; ++i) {

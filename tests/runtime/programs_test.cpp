@@ -45,6 +45,11 @@ TEST_F(Programs, plain_c_against_the_shared_library) {
   expect_ok(binaries + "/plain_shared " + file.path() + " 16 100 50");
 }
 
+TEST_F(Programs, plain_c_with_a_bit_of_the_code_changed) {
+  expect_ok(binaries + "/plain_shared " + file.path() + " damaged");
+  expect_ok(binaries + "/plain_static " + file.path() + " damaged");
+}
+
 TEST_F(Programs, a_static_executable) { expect_ok(binaries + "/plain_static " + file.path() + " 4 50 10"); }
 
 TEST_F(Programs, musl) {

@@ -34,7 +34,7 @@ int compile_file(const CompileRequest& request) {
     Compilable made = prepare_to_compile(walk);
     options.parameters = made.parameters;
     if (request.samples) options.samples = std::move(made.samples);
-    if (request.samples && !made.warning.empty()) complain(text(request.file, ": warning: ", made.warning));
+    if (request.samples && !made.warning.empty()) warn_about(request.file, made.warning);
     if (!request.source.empty()) {
       std::string library = request.out.empty() ? "model.so" : std::filesystem::path(request.out).filename().string();
       artifact::emit_source(*made.executable, *made.state, request.source, {options, library});

@@ -13,8 +13,7 @@ int convert_file(const ConvertRequest& request) {
   about(request.file, [&] {
     if (request.mode) program = in_mode(program, *request.mode);
     if (request.dialect) program = run_decompositions(program, {.to = *request.dialect, .keep = request.keep});
-    save_exported(program, request.out,
-                  [&](const std::string& warning) { complain(text(request.file, ": warning: ", warning)); });
+    save_exported(program, request.out, [&](const std::string& warning) { warn_about(request.file, warning); });
   });
   return ok;
 }

@@ -28,6 +28,12 @@ void complain(std::string_view message) {
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
+void warn_about(const std::string& file, std::string warning) {
+  std::string named = file + ": ";
+  if (size_t at = warning.find(named); at != warning.npos) warning.erase(at, named.size());
+  complain(text(named, "warning: ", warning));
+}
+
 std::string shown(std::string_view name) {
   std::string out = quoted(name, 200);
   return out.substr(1, out.size() - 2);

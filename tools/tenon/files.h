@@ -11,6 +11,8 @@ namespace tenon::tool {
 void print(std::string_view text);
 /// To stderr: "tenon: message", one line of limited length, escaped likewise.
 void complain(std::string_view message);
+/// A warning about a file, which is named once: also where the warning names it itself.
+void warn_about(const std::string& file, std::string warning);
 std::string shown(std::string_view name);  // a name from a file, safe to print, without quotes
 /// Writes what print() buffered; an Error where stdout cannot take it (a full disk).
 void flush_output();

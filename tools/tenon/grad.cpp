@@ -45,8 +45,7 @@ int grad_file(const GradRequest& request) {
       Walk walk(program, options);
       ExportedProgram joint = differentiate(walk);
       if (request.verbose) report_passes(walk.passes());
-      save_exported(joint, request.out,
-                    [&](const std::string& warning) { complain(text(request.file, ": warning: ", warning)); });
+      save_exported(joint, request.out, [&](const std::string& warning) { warn_about(request.file, warning); });
       for (const OutputSpec& spec : joint.signature.outputs)
         if (is_gradient(spec)) names.push_back(shown(spec.target));
     });

@@ -49,8 +49,7 @@ std::string state_beside(std::string out) {
 }
 
 void save_trained(train::Trainer& trainer, const TrainRequest& request) {
-  save_exported(trainer.trained(), request.out,
-                [&](const std::string& warning) { complain(text(request.file, ": warning: ", warning)); });
+  save_exported(trainer.trained(), request.out, [&](const std::string& warning) { warn_about(request.file, warning); });
 }
 
 void announce(const train::Trainer& trainer, const TrainRequest& request, double prepared) {
@@ -80,7 +79,9 @@ int run_epochs(train::Trainer& trainer, const TrainRequest& request, const std::
     } catch (const Error& error) {
       bool kept = train::not_finite_in(trainer.state()).empty();
       if (kept) trainer.save(state);
-      fail(error.what(), kept ? "; the state before it is in " + state : "; the state saved before is left as it was");
+      std::string what = error.what();
+      if (what.find(request.file) == what.npos) what.insert(0, request.file + ": ");
+      fail(what, kept ? "; the state before it is in " + state : "; the state saved before is left as it was");
     }
     report.step(score);
     if (trainer.ended_epoch()) {
