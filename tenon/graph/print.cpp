@@ -17,12 +17,6 @@ std::string type_text(const ValueInfo& info) {
   unreachable();
 }
 
-std::string indented(const std::string& block) {
-  std::string out;
-  for (const std::string& line : split(trim(block), '\n')) out += "  " + line + "\n";
-  return out;
-}
-
 }  // namespace
 
 std::string to_text(const GraphBody& graph, const Arg& arg) {
@@ -71,11 +65,16 @@ std::string to_text(const GraphBody& graph, const Arg& arg) {
   unreachable();
 }
 
-std::string to_text(const GraphBody& graph, const std::function<std::string(const GraphBody&, size_t)>& input_label,
-                    const std::function<std::string(const GraphBody&, size_t)>& output_label) {
-  std::string out;
+namespace {
+
+using Label = std::function<std::string(const GraphBody&, size_t)>;
+
+// Line by line, each behind `margin`: graphs within graphs are written once, however deep they lie.
+void print(std::string& out, const GraphBody& graph, const std::string& margin, const Label& input_label,
+           const Label& output_label) {
   auto label = [](const std::string& s) { return s.empty() ? s : "  ; " + s; };
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    out += margin;
     if (const Value* v = graph.inputs[i].get<Value>())
       out += text("%", graph.info(*v).name, ": ", type_text(graph.info(*v)), " = input()");
     else out += "input " + to_text(graph, graph.inputs[i]);
@@ -95,6 +94,7 @@ std::string to_text(const GraphBody& graph, const std::function<std::string(cons
         results += "]";
       } else results += "_";
     }
+    out += margin;
     if (!results.empty()) out += results + " = ";
     out += node.op->name() + "(";
     const auto& slots = node.op->schema.args;
@@ -120,13 +120,23 @@ std::string to_text(const GraphBody& graph, const std::function<std::string(cons
     if (node.phase == Phase::backward) out += "  ; backward";
     out += "\n";
     for (const Arg& arg : node.args)
-      if (const Subgraph* sub = arg.get<Subgraph>()) out += indented(sub->name + ":\n" + indented(to_text(*sub->body)));
+      if (const Subgraph* sub = arg.get<Subgraph>()) {
+        out += text(margin, "  ", sub->name, ":\n");
+        print(out, *sub->body, margin + "    ", {}, {});
+      }
   }
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
-    out += "return " + to_text(graph, graph.outputs[i]);
+    out += margin + "return " + to_text(graph, graph.outputs[i]);
     if (output_label) out += label(output_label(graph, i));
     out += "\n";
   }
+}
+
+}  // namespace
+
+std::string to_text(const GraphBody& graph, const Label& input_label, const Label& output_label) {
+  std::string out;
+  print(out, graph, "", input_label, output_label);
   return out;
 }
 

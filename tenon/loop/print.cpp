@@ -135,36 +135,39 @@ std::string step_text(const Program& p, const Check& c) {
   return text("check ", what, c.message.empty() ? std::string() : text(", ", quoted(c.message)), "\n");
 }
 
-std::string steps_text(const Program& p, const std::vector<Step>& steps);
+// Line by line, each behind `margin`: bodies within bodies are written once, however deep they lie.
+void print(std::string& out, const Program& p, const std::vector<Step>& steps, const std::string& margin);
 
-// The steps of a body, two columns further in.
-std::string body_text(const Program& p, const std::string& title, const Body& body) {
-  std::string out = title;
-  for (const std::string& line : split(steps_text(p, body.steps), '\n'))
-    if (!line.empty()) out += text("  ", line, "\n");
-  return out;
-}
-
-std::string step_text(const Program& p, const Control& c) {
-  std::string out;
+void print(std::string& out, const Program& p, const Control& c, const std::string& margin) {
+  auto body = [&](const std::string& title, const Body& inside) {
+    out += text(margin, title, ":\n");
+    print(out, p, inside.steps, margin + "  ");
+  };
   switch (c.kind) {
     case Control::Kind::choose:
-      out = text("choose ", c.value, "\n");
-      for (size_t i = 0; i < c.bodies.size(); ++i) out += body_text(p, text("case ", i, ":\n"), c.bodies[i]);
-      return out + "end\n";
+      out += text(margin, "choose ", c.value, "\n");
+      for (size_t i = 0; i < c.bodies.size(); ++i) body(text("case ", i), c.bodies[i]);
+      break;
     case Control::Kind::repeat:
-      return body_text(p, "repeat:\n", c.bodies[0]) + body_text(p, text("while ", c.value, ":\n"), c.bodies[1]) +
-             "end\n";
-    case Control::Kind::counted:
-      return body_text(p, text("for ", c.symbol, " below ", c.value, ":\n"), c.bodies[0]) + "end\n";
+      body("repeat", c.bodies[0]);
+      body(text("while ", c.value), c.bodies[1]);
+      break;
+    case Control::Kind::counted: body(text("for ", c.symbol, " below ", c.value), c.bodies[0]); break;
   }
-  unreachable();
+  out += margin + "end\n";
 }
 
-std::string steps_text(const Program& p, const std::vector<Step>& steps) {
-  std::string out;
-  for (const Step& step : steps) out += std::visit([&](const auto& s) { return step_text(p, s); }, step);
-  return out;
+template <class T>
+void print(std::string& out, const Program& p, const T& step, const std::string& margin) {
+  std::string lines = step_text(p, step);
+  if (margin.empty()) out += lines;
+  else
+    for (const std::string& line : split(lines, '\n'))
+      if (!line.empty()) out += text(margin, line, "\n");
+}
+
+void print(std::string& out, const Program& p, const std::vector<Step>& steps, const std::string& margin) {
+  for (const Step& step : steps) std::visit([&](const auto& s) { print(out, p, s, margin); }, step);
 }
 
 std::string_view name(Role role) {
@@ -188,9 +191,9 @@ std::string to_text(const Program& program) {
     out += "\n";
   }
   if (!program.on_state.empty()) out += "on state:\n";
-  out += steps_text(program, program.on_state);
+  print(out, program, program.on_state, "");
   if (!program.on_state.empty()) out += "on call:\n";
-  out += steps_text(program, program.steps);
+  print(out, program, program.steps, "");
   for (const Output& o : program.outputs) {
     if (o.updates != ~size_t{0}) out += text("update ", program.inputs[o.updates].name, "\n");
     else if (o.buffer == no_buffer) out += text("return ", o.number, "\n");
