@@ -181,22 +181,21 @@ void attend(const AttentionParams& p, const tenon_args& args, const Queries& q, 
   T factor[attention_block], greatest_of_row[attention_block];
   double total[attention_block];
   T* logsumexp = buffer<T>(args, 5) + p.logsumexp + q.b * p.logsumexp_strides[0] + q.h * p.logsumexp_strides[1];
+  int64_t seen[attention_block];
+  for (int64_t i = 0; i < q.count; ++i)  // of all first: a row waits for its greatest
+    seen[i] = finish_scores(p, masks, q, i, scores + i * pitch, greatest_of_row[i]);
   for (int64_t i = 0; i < q.count; ++i) {
     T* row = scores + i * pitch;
-    T greatest;
-    int64_t seen = finish_scores(p, masks, q, i, row, greatest);
-    factor[i] = greatest_of_row[i] = 0;
-    total[i] = 1;
-    if (greatest == -static_cast<T>(__builtin_inff()) && !has_nan(row, seen)) {
-      seen = 0;
+    if (greatest_of_row[i] == -static_cast<T>(__builtin_inff()) && !has_nan(row, seen[i])) {
+      seen[i] = 0;
+      factor[i] = greatest_of_row[i] = 0;
+      total[i] = 1;
     } else {
-      exp_row(seen, row, greatest);
-      const T sum = sum_row(seen, row);
+      const T sum = weigh_row(seen[i], row, greatest_of_row[i]);
       factor[i] = 1 / sum;
-      greatest_of_row[i] = greatest;
       total[i] = sum;
     }
-    for (int64_t j = seen; j < q.keys; ++j) row[j] = 0;
+    for (int64_t j = seen[i]; j < q.keys; ++j) row[j] = 0;
   }
   for (int64_t i = 0; i < q.count; ++i) total[i] = log(total[i]);
   for (int64_t i = 0; i < q.count; ++i)
@@ -204,10 +203,17 @@ void attend(const AttentionParams& p, const tenon_args& args, const Queries& q, 
   forward_sums(p, args, q, packed == nullptr ? nullptr : packed + sizes.padded(p.keys) * p.width, scores, pitch, sums,
                sums_pitch, scratch);
   const Matrix<T> out = head(buffer<T>(args, 4) + p.out, p.out_strides, q.b, q.h, q.first);
-  for (int64_t i = 0; i < q.count; ++i)
-    for (int64_t j = 0; j < p.value_width; ++j)
-      // Zero, whatever the values are, for a query that sees nothing.
-      out.data[i * out.row + j * out.column] = factor[i] == 0 ? T(0) : sums[i * sums_pitch + j] * factor[i];
+  for (int64_t i = 0; i < q.count; ++i) {
+    const T* const sum = sums + i * sums_pitch;
+    T* const to = out.data + i * out.row;
+    // Zero, whatever the values are, for a query that sees nothing.
+    if (factor[i] == 0)
+      for (int64_t j = 0; j < p.value_width; ++j) to[j * out.column] = 0;
+    else if (out.column == 1)
+      for (int64_t j = 0; j < p.value_width; ++j) to[j] = sum[j] * factor[i];
+    else
+      for (int64_t j = 0; j < p.value_width; ++j) to[j * out.column] = sum[j] * factor[i];
+  }
 }
 
 template <class T>

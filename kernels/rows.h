@@ -67,10 +67,7 @@ T greatest_of(int64_t n, const T* x) {
   const T none = -static_cast<T>(__builtin_inff());
   Vector<T> most = broadcast(none);
   int64_t i = 0;
-  for (; i + lanes<T> <= n; i += lanes<T>) {
-    const Vector<T> v = load<T>(x + i);
-    most = v > most ? v : most;
-  }
+  for (; i + lanes<T> <= n; i += lanes<T>) { most = greater(load<T>(x + i), most); }
   T result = greatest_lane(most);
   for (; i < n; ++i) result = x[i] > result ? x[i] : result;
   return result;
@@ -92,6 +89,49 @@ T sum_row(int64_t n, const T* x) {
     for (int j = 0; j < vectors; ++j) sum[j] += load<T>(x + i + j * lanes<T>);
   for (int j = 0; j < vectors; ++j) store(part + j * lanes<T>, sum[j]);
   for (; i < n; ++i) part[i % parts] += x[i];
+  return sum_of_parts(part);
+}
+
+/// e^x for x <= 0 or NaN: the bits of `exp`, but 0 below e^-87.
+TENON_INLINE Vector<float> exp_of_negative(Vector<float> x) {
+  typedef uint32_t Bits __attribute__((vector_size(vector_bytes)));
+  const Vector<float> shift = broadcast(0x1.8p+23f);  // rounds to a whole number n, which the lowest bits then are
+  const Vector<float> shifted = x * 0x1.715476p+0f + shift, n = shifted - shift;
+  const Vector<float> r = fma(n, broadcast(-0x1.7f7d1cp-20f), fma(n, broadcast(-0x1.62e4p-1f), x));
+  Vector<float> p = fma(broadcast(0x1.6d117cp-10f), r, broadcast(0x1.120be2p-7f));
+  p = fma(p, r, broadcast(0x1.555518p-5f));
+  p = fma(p, r, broadcast(0x1.5554dcp-3f));
+  p = fma(p, r, broadcast(0.5f));
+  const Vector<float> y = 1.0f + fma(p, r * r, r);
+  const Bits power = (reinterpret_cast<Bits>(shifted) << 23) + 0x3f800000u;
+  return x < -87.0f ? Vector<float>{} : y * reinterpret_cast<Vector<float>>(power);
+}
+
+/// x[i] = exp(x[i] - greatest), of which none is greater; returns the sum.
+inline double weigh_row(int64_t n, double* x, double greatest) {
+  exp_row(n, x, greatest);
+  return sum_row(n, x);
+}
+inline float weigh_row(int64_t n, float* x, float greatest) {
+  constexpr int vectors = parts / lanes<float>;
+  const Vector<float> shift = broadcast(greatest);
+  Vector<float> sum[vectors] = {};
+  float part[parts];
+  int64_t i = 0;
+  for (; i + parts <= n; i += parts)
+#pragma GCC unroll 4
+    for (int j = 0; j < vectors; ++j) {
+      const Vector<float> weights = exp_of_negative(load<float>(x + i + j * lanes<float>) - shift);
+      store(x + i + j * lanes<float>, weights);
+      sum[j] += weights;
+    }
+  for (int j = 0; j < vectors; ++j) store(part + j * lanes<float>, sum[j]);
+  for (; i < n; i += lanes<float>) {
+    const int64_t rest = n - i < lanes<float> ? n - i : lanes<float>;
+    const Vector<float> weights = exp_of_negative(load_first(x + i, rest) - shift);
+    store_first(x + i, weights, rest);
+    for (int64_t k = 0; k < rest; ++k) part[(i + k) % parts] += x[i + k];
+  }
   return sum_of_parts(part);
 }
 

@@ -124,17 +124,26 @@ TENON_INLINE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, 
 TENON_INLINE double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 TENON_INLINE int64_t fma(int64_t a, int64_t b, int64_t c) { return c + a * b; }
 
+/// The second where the first is not greater, or either is NaN.
+template <class V>
+TENON_INLINE V greater(V a, V b) {
+  return a > b ? a : b;
+}
+#if defined(__AVX512F__) || defined(__AVX2__)
+TENON_INLINE Vector<float> greater(Vector<float> a, Vector<float> b) {
+  Vector<float> out;
+  asm("vmaxps %2, %1, %0" : "=v"(out) : "v"(a), "v"(b));
+  return out;
+}
+#endif
+
 /// NaN stays NaN, and -0 what it is.
 template <class V>
 TENON_INLINE V relu(V x) {
   return x < 0 ? V{} : x;
 }
 #if defined(__AVX512F__) || defined(__AVX2__)
-TENON_INLINE Vector<float> relu(Vector<float> x) {  // the second operand where the first is not greater
-  Vector<float> out;
-  asm("vmaxps %2, %1, %0" : "=v"(out) : "v"(Vector<float>{}), "v"(x));
-  return out;
-}
+TENON_INLINE Vector<float> relu(Vector<float> x) { return greater(Vector<float>{}, x); }
 #endif
 
 }  // namespace tenon::kernels
