@@ -196,6 +196,7 @@ class Converter {
       if (!entry.signature) continue;
       bool moved = move(entry.signature->inputs) && move(entry.signature->outputs);
       if (!moved && !entry.fqn.empty()) entry.signature.reset();
+      else if (!moved) entry.signature->inputs.clear(), entry.signature->outputs.clear();  // that of the program
     }
   }
 

@@ -29,6 +29,7 @@ void move_module_calls(ExportedProgram& program, const GraphBody& old) {
     if (!entry.signature) continue;
     bool moved = move(entry.signature->inputs) && move(entry.signature->outputs);
     if (!moved && !entry.fqn.empty()) entry.signature.reset();
+    else if (!moved) entry.signature->inputs.clear(), entry.signature->outputs.clear();  // that of the program
   }
 }
 
