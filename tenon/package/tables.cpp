@@ -1,5 +1,6 @@
 #include "tenon/package/tables.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/include/tenon/runtime.h"
@@ -19,6 +20,22 @@ Id append(std::vector<T>& table, const T& element) {
   table.push_back(element);
   return id;
 }
+
+// What the runtime takes for damage in a string of the tables.
+bool acts_on_terminals(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return (byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7f;
+}
+std::string with_escapes(std::string_view s) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string out;
+  for (char c : s) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (acts_on_terminals(c)) (out += "\\x").append({digits[byte >> 4], digits[byte & 15]});
+    else out += c;
+  }
+  return out;
+}
 }  // namespace
 
 Tables::Tables(std::string_view producer) : bodies_(2) {
@@ -27,9 +44,9 @@ Tables::Tables(std::string_view producer) : bodies_(2) {
 }
 
 Id Tables::string(std::string_view s) {
+  if (std::any_of(s.begin(), s.end(), acts_on_terminals)) return string(with_escapes(s));
   auto found = string_ids_.find(s);
   if (found != string_ids_.end()) return found->second;
-  expect(s.find('\0') == s.npos, "a string with a NUL character in the tables");
   Id id = index_of(strings_.size());
   strings_ += s;
   strings_ += '\0';

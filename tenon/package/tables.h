@@ -119,7 +119,7 @@ class Tables {
   struct Body {
     std::vector<tenon_step> steps;
   };
-  Id string(std::string_view s);
+  Id string(std::string_view s);  // a character that acts on terminals as \x1b
   Id expr(const Expr& e);
   Id optional_expr(const std::optional<Expr>& e) { return e ? expr(*e) : none; }
   Id consecutive(const std::vector<Expr>& exprs);

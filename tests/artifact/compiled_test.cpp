@@ -8,6 +8,7 @@
 #include "tenon/artifact/compile.h"
 #include "tenon/artifact/compiled_program.h"
 #include "tenon/pipeline.h"
+#include "tests/text_program.h"
 
 namespace tenon::artifact {
 namespace {
@@ -37,6 +38,25 @@ TEST(CompiledProgram, keeps_the_sample_inputs) {
   ASSERT_EQ(samples->size(), stored->leaves.size());
   for (size_t i = 0; i < samples->size(); ++i)
     EXPECT_EQ((*samples)[i].as<Tensor>().meta().sizes, stored->leaves[i].as<Tensor>().meta().sizes);
+}
+
+TEST(CompiledProgram, has_names_that_no_terminal_acts_on) {
+  ExportedProgram program = program_of(R"(%p_w: f32[2, 2] = input()
+%x: f32[2, 2] = input()
+%y: f32[2, 2] = aten::mm(%x, %p_w)
+return %y
+)");
+  program.state[0].name = program.signature.inputs[0].target = "w\033[2Jx\177";
+  for (bool updatable : {false, true}) {
+    Walk walk(program);
+    Compilable made = prepare_to_compile(walk);
+    auto compiled = CompiledProgram::open(compile_program(*made.executable, *made.state, {.updatable = updatable}), {});
+    CompiledState state(compiled);
+    const std::vector<std::string> settable =
+        updatable ? std::vector<std::string>{"w\\x1b[2Jx\\x7f"} : std::vector<std::string>{};
+    EXPECT_EQ(state.names(), settable);
+    EXPECT_EQ(CompiledSession(compiled).run(state, {counting({2, 2})}).outputs.size(), 1u);
+  }
 }
 
 TEST(CompiledProgram, serves_every_size_in_its_range) {
