@@ -184,7 +184,7 @@ void register_creation(Registry& ops) {
   });
   ops.add({
       .schema = "prims::_make_token() -> Tensor",
-      .meta = [](MetaCall&) -> Metas { return TensorMeta(DType::f32, {0}); },
+      .meta = [](MetaCall&) -> Metas { return make_meta(DType::f32, {0}); },
       .lower = lower_empty,
   });
   ops.add({
