@@ -24,6 +24,10 @@ Maps pieces(size_t dim, const Sizes& lengths) {
   return maps;
 }
 
+void require_length(const ArgsView& call, SymInt length) {
+  call.require(!length.is_int() || length.as_int() >= 0, "expected pieces of a size of at least 0, got ", length);
+}
+
 // Equal pieces, the last one shorter. Where the size is a symbol, the program was traced with as many pieces as asked
 // for.
 std::vector<Tensor> chunked(const Tensor& x, int64_t chunks, size_t dim, const ArgsView& call) {
@@ -92,7 +96,10 @@ void register_splitting(Registry& ops) {
                   [](MetaCall& m) {
                     size_t dim = m.dim("dim", m.meta("self").rank());
                     SymInt total = 0;
-                    for (SymInt size : m.ints("split_sizes")) total = total + size;
+                    for (SymInt size : m.ints("split_sizes")) {
+                      require_length(m, size);
+                      total = total + size;
+                    }
                     relies_on_equal(m, total, m.meta("self").sizes[dim], "the sizes ", m.ints("split_sizes"),
                                     " do not add up to dimension ", dim, " of ", m.meta("self"));
                     return pieces(dim, m.ints("split_sizes"));
@@ -105,6 +112,7 @@ void register_splitting(Registry& ops) {
                                 [](MetaCall& m) {
                                   size_t dim = m.dim("dim", m.meta("self").rank());
                                   SymInt total = m.meta("self").sizes[dim], size = m.integer("split_size");
+                                  require_length(m, size);
                                   Sizes lengths;
                                   if (size == SymInt(0) || total == SymInt(0)) {
                                     m.require(total == SymInt(0) || !(size == SymInt(0)),

@@ -289,10 +289,11 @@ class Maker {
     return {tracer_->tensor(v), graph.inputs.size() - 1};
   }
 
+  // In the dtype it is kept in: beside a learning rate in f64 a parameter of no dimensions is computed in f64, too.
   void write(size_t input, const Tensor& value) {
-    Value v = tracer_->value(value);
-    const TensorMeta &made = current_.graph->info(v).meta,
-                     &wanted = current_.graph->info(*current_.graph->inputs[input].get<Value>()).meta;
+    const TensorMeta wanted = current_.graph->info(*current_.graph->inputs[input].get<Value>()).meta;
+    Value v = tracer_->value(to(value, wanted.dtype));
+    const TensorMeta& made = current_.graph->info(v).meta;
     expect(made.dtype == wanted.dtype && made.sizes == wanted.sizes, "an update of ",
            public_name(current_.convention.inputs[input]), " is ", made, " where it is ", wanted);
     current_.graph->outputs.emplace_back(v);
@@ -392,7 +393,7 @@ class Maker {
     for (size_t k = 0; k < members.size(); ++k) {
       const Entry& e = entries_[members[k]];
       if (masters[k]) write(masters[k]->input, group[k].value);
-      write(e.input, to(group[k].value, meta_of(e).dtype));
+      write(e.input, group[k].value);
       for (size_t s = 0; s < slots[k].size(); ++s) write(slots[k][s].input, group[k].slots[s]);
     }
   }

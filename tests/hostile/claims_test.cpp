@@ -267,6 +267,21 @@ TEST(Claims, an_empty_view_far_behind_its_storage_is_read_by_nobody) {
   EXPECT_FALSE(go_the_whole_way(p.program_json()).ran);
 }
 
+TEST(Claims, pieces_are_not_of_negative_size) {
+  for (auto [op, argument] :
+       {std::pair{"split.Tensor", std::pair{"split_size", R"({"as_int": -1})"}},
+        std::pair{"split_copy.Tensor", std::pair{"split_size", R"({"as_int": -1})"}},
+        std::pair{"split_with_sizes.default", std::pair{"split_sizes", R"({"as_ints": [4, -1]})"}}}) {
+    ProgramText p;
+    p.user_input("x", f32({3, 2}));
+    p.tensor("a", f32({3, 2}));
+    p.node(text("torch.ops.aten.", op), {{"self", as_tensor("x")}, {argument.first, argument.second}},
+           {R"({"as_tensors": [{"name": "a"}]})"});
+    p.user_output("a");
+    EXPECT_SAYS(refusal(p), "expected pieces of a size of at least 0, got -1");
+  }
+}
+
 // The rows of a loop's result go by a symbol that is no longer any input's.
 TEST(Claims, rows_of_a_result_that_nobody_tells_are_not_written) {
   std::string json = read_file(TENON_FUZZ_FOLDER "/seeds/program/n_map_over_rows.json");

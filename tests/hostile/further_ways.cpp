@@ -74,6 +74,12 @@ Wrt chosen_wrt(const ExportedProgram& program, uint64_t choice) {
   return {.parameters = false, .inputs = false, .names = {names[choice / 4 % names.size()]}};
 }
 
+size_t outputs_of(const ExportedProgram& program) {
+  size_t count = 0;
+  for (const OutputSpec& spec : program.signature.outputs) count += spec.kind == OutputKind::user_output;
+  return count;
+}
+
 // With cotangents of ones.
 void run_gradients(const ExportedProgram& joint, const Arguments* arguments) {
   if (!arguments) return;
@@ -86,12 +92,14 @@ void run_gradients(const ExportedProgram& joint, const Arguments* arguments) {
 
 void differentiated(const ExportedProgram& program, const Arguments* arguments, uint64_t choice) {
   Wrt wrt = chosen_wrt(program, choice);
-  Walk walk(program, {.of = choice / 64 % 2, .wrt = wrt, .memory_budget = 0.25 * static_cast<double>(choice / 16 % 4)});
+  Walk walk(program, {.of = choice / 64 % std::max<size_t>(1, outputs_of(program)),
+                      .wrt = wrt,
+                      .memory_budget = 0.25 * static_cast<double>(choice / 16 % 4)});
   reached([&] { show(walk, StageName::partition); });
   ExportedProgram joint = differentiate(walk);
   go_on_with(joint, nullptr);
   run_gradients(joint, arguments);
-  ExportedProgram twice = differentiate(joint, choice / 128 % 2 + 1, parse_wrt("inputs"));
+  ExportedProgram twice = differentiate(joint, outputs_of(joint), parse_wrt("inputs"));
   go_on_with(twice, nullptr);
   run_gradients(twice, arguments);
 }
@@ -117,9 +125,9 @@ void run_step(const ExportedProgram& program, const train::TrainingStep& step, c
 }
 
 void trained(const ExportedProgram& program, const Arguments* arguments, uint64_t choice) {
-  static constexpr const char* losses[] = {"mse", "cross_entropy", "none", "bce_with_logits"};
+  static constexpr const char* losses[] = {"mse", "cross_entropy", "mse", "bce_with_logits"};
   static constexpr const char* optimizers[] = {"sgd,momentum=0.9", "adamw", "rmsprop", "adagrad"};
-  train::Loss loss = train::loss_named(losses[choice % 4]);
+  train::Loss loss = train::loss_named(choice / 128 % 8 == 0 ? "none" : losses[choice % 4]);
   ExportedProgram training = in_mode(program, Mode::train);
   train::TrainingOptions options;
   options.clip_norm = choice / 16 % 2 == 0 ? 0 : 1;

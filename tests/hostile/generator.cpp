@@ -1,5 +1,6 @@
 #include "tests/hostile/generator.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -73,7 +74,9 @@ std::string expr_json(SymInt e) {
 
 class Generator {
  public:
-  explicit Generator(Choices& choices) : choices_(choices) { shapes_.constrain(s0_, {2, 10}); }
+  Generator(Choices& choices, bool stateful) : choices_(choices), stateful_(stateful) {
+    shapes_.constrain(s0_, {2, 10});
+  }
 
   std::string run() {
     ShapesScope scope(&shapes_);
@@ -84,7 +87,9 @@ class Generator {
     for (size_t i = 0; i < inputs; ++i) {
       TensorMeta meta = drawn_meta();
       std::string name = text("x", i);
-      p.user_input(name, meta);
+      if (!stateful_ || i + 1 == inputs || !is_static(meta)) p.user_input(name, meta);
+      else if (is_floating(meta.dtype)) p.parameter(name, meta);
+      else p.buffer(name, meta);
       pool_.push_back({name, meta});
     }
     size_t nodes = 1 + choices_.below(6);
@@ -113,6 +118,10 @@ class Generator {
     TensorMeta meta = make_meta(choices_.of(std::span<const DType>(dtypes)), list);
     if (rank > 1 && choices_.one_in(8)) std::swap(meta.strides[0], meta.strides[1]);
     return meta;
+  }
+
+  static bool is_static(const TensorMeta& meta) {
+    return std::all_of(meta.sizes.begin(), meta.sizes.end(), [](SymInt s) { return s.is_int(); });
   }
 
   Tensor as_traced(const Named& named) { return Tensor(named.meta, &nowhere_, 0); }
@@ -398,6 +407,7 @@ class Generator {
   }
 
   Choices& choices_;
+  bool stateful_;
   SymInt s0_ = SymInt::symbol("s0", {.positive = true});
   sym::ShapeEnv shapes_;
   GraphBody nowhere_;
@@ -410,6 +420,6 @@ class Generator {
 
 }  // namespace
 
-std::string generated_program(Choices& choices) { return Generator(choices).run(); }
+std::string generated_program(Choices& choices, bool stateful) { return Generator(choices, stateful).run(); }
 
 }  // namespace tenon

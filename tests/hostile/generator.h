@@ -27,8 +27,9 @@ class Choices {
   std::span<const std::byte> bytes_;
 };
 
-/// The JSON of a program (models/model.json) of a few nodes.
-std::string generated_program(Choices& choices);
+/// The JSON of a program (models/model.json) of a few nodes. `stateful`: of its inputs the first are parameters and
+/// buffers.
+std::string generated_program(Choices& choices, bool stateful = false);
 
 /// JSON with some values changed as a tree: numbers, strings and kinds replaced, items dropped, doubled and exchanged.
 /// Text that is no JSON comes back as it is.

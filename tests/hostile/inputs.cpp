@@ -25,8 +25,9 @@ const std::vector<std::string>& seeds() {
 
 std::string generated_input(std::span<const std::byte> bytes) {
   Choices choices(bytes);
-  bool mutated = choices.one_in(4);
-  std::string json = generated_program(choices);
+  uint8_t kind = choices.byte();
+  bool mutated = kind % 4 == 0, stateful = kind / 4 % 2 == 1;
+  std::string json = generated_program(choices, stateful);
   return mutated ? mutated_json(json, choices) : json;
 }
 

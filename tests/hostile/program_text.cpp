@@ -55,9 +55,9 @@ std::string meta_json(const TensorMeta& meta) {
   std::string sizes, strides;
   for (SymInt s : meta.sizes) GraphText::add(sizes, size_json(s));
   for (SymInt s : meta.strides) GraphText::add(strides, size_json(s));
-  return text(R"({"dtype": )", serde::dtype_code(meta.dtype), R"(, "sizes": [)", sizes,
-              R"(], "requires_grad": false, "device": {"type": "cpu", "index": null}, "strides": [)", strides,
-              R"(], "storage_offset": )", size_json(meta.offset), R"(, "layout": 7})");
+  return text(R"({"dtype": )", serde::dtype_code(meta.dtype), R"(, "sizes": [)", sizes, R"(], "requires_grad": )",
+              meta.requires_grad ? "true" : "false", R"(, "device": {"type": "cpu", "index": null}, "strides": [)",
+              strides, R"(], "storage_offset": )", size_json(meta.offset), R"(, "layout": 7})");
 }
 
 void GraphText::tensor(std::string_view name, const TensorMeta& meta) { add(tensors, member(name, meta_json(meta))); }
@@ -85,6 +85,22 @@ void ProgramText::user_input(std::string_view name, const TensorMeta& meta) {
   input(as_tensor(name));
   add(input_specs, text(R"({"user_input": {"arg": )", as_tensor(name), "}}"));
   ++user_inputs;
+}
+
+void ProgramText::parameter(std::string_view name, const TensorMeta& meta) {
+  TensorMeta trained = meta;
+  trained.requires_grad = true;
+  tensor(name, trained);
+  input(as_tensor(name));
+  add(input_specs, text(R"({"parameter": {"arg": {"name": )", json_string(name), R"(}, "parameter_name": )",
+                        json_string(name), "}}"));
+}
+
+void ProgramText::buffer(std::string_view name, const TensorMeta& meta) {
+  tensor(name, meta);
+  input(as_tensor(name));
+  add(input_specs, text(R"({"buffer": {"arg": {"name": )", json_string(name), R"(}, "buffer_name": )",
+                        json_string(name), R"(, "persistent": true}})"));
 }
 
 void ProgramText::user_output(std::string_view name) {

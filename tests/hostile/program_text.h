@@ -36,6 +36,9 @@ struct ProgramText : GraphText {
 
   /// A user input, described and listed.
   void user_input(std::string_view name, const TensorMeta& meta);
+  /// Something of the state, by that name in the weights.
+  void parameter(std::string_view name, const TensorMeta& meta);
+  void buffer(std::string_view name, const TensorMeta& meta);
   void user_output(std::string_view name);
   void range(std::string_view symbol, int64_t least, int64_t most);
   std::string program_json() const;  // models/model.json

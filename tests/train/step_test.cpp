@@ -45,6 +45,24 @@ TEST(TrainingStep, MovesAParameterAgainstItsGradient) {
   EXPECT_EQ(scalar_integer(*state->find("optimizer.step")), 1);
 }
 
+TEST(TrainingStep, MovesAHalfOfNoDimensions) {
+  ExportedProgram p = program_of(R"(%p_w: f16[] = input()
+%x: f32[4] = input()
+%y: f32[4] = aten::mul.Tensor(%x, %p_w)
+return %y
+)");
+  Tensor w = Tensor::empty(DType::f16, {});
+  w.mutable_data<uint16_t>()[0] = 0x4000;  // 2
+  p.state[0].tensor = w;
+  for (const char* optimizer : {"sgd,lr=0.1,momentum=0.9", "adamw", "rmsprop", "adagrad"}) {
+    TrainingStep step = make_training_step(p, mse(), optimizer_named(optimizer));
+    std::unique_ptr<State> state = initial_state(step, p);
+    EXPECT_FLOAT_EQ(run(step.update, *state), 7.5f) << optimizer;
+    EXPECT_LT(scalar_value(*state->find("master.w")), 2) << optimizer;
+    EXPECT_EQ(state->find("master.w")->dtype(), DType::f32) << optimizer;
+  }
+}
+
 TEST(TrainingStep, LeavesAloneWhatTheLossDoesNotDependOn) {
   ExportedProgram p = program();
   TrainingStep step = make_training_step(p, mse(), adamw({.weight_decay = 0.5}));
