@@ -43,7 +43,7 @@ ExportedProgram open_program(const std::string& path, const OpenOptions& options
     if (!why_not_runnable(program)) {
       bool older = std::pair(program.schema_major, program.schema_minor) < std::pair(int64_t{8}, int64_t{9});
       if (older) correct_metas(program.graph.body());
-      else correct_unread_metas(program.graph.body());
+      else correct_unread_metas(program.graph.body()), correct_misdescribed(program.graph.body());
       check_metas(program.graph.body(), program.hints);
     }
   } catch (const Error& e) { fail(path, ": ", e.what()); }

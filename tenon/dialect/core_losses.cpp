@@ -128,6 +128,8 @@ Results margin_of_labels(Build& b) {
   int64_t how = b.constant("reduction");
   Tensor out = how == 2 ? aten("sum", loss) : aten("sum.dim_IntList", loss, Sizes{0, -1});
   if (how == 1) out = aten("mean", out);
+  // Of one sample it is a number, as PyTorch's kernel has it and its decomposition has not.
+  if (how == 0 && b["self"].rank() == 1) out = aten("squeeze.dims", out, Sizes{0});
   Tensor marks = aten("_to_copy", is_target, kw("dtype", x.dtype()));
   marks = aten("view", marks, b["target"].sizes());
   return {{CallArg(out), CallArg(marks)}};

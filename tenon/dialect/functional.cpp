@@ -4,6 +4,7 @@
 
 #include "tenon/dialect/tracer.h"
 #include "tenon/graph/assigns.h"
+#include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
 #include "tenon/sym/evaluate.h"
 
@@ -274,11 +275,21 @@ CallResults FunctionalTracer::view_call(const Op& op, const CallArgs& args) {
   return made;
 }
 
+// A view that PyTorch has in place alone (resize_) is one by strides.
+Tensor FunctionalTracer::seen_by(const Op& view, const CallArgs& args) {
+  if (view.schema.space() != "tenon") return call(view, args).at(0).as<Tensor>();
+  std::optional<Metas> metas = infer(view, values_of(args));
+  expect(metas && metas->values.size() == 1, "a view in place without a rule for its sizes");
+  const TensorMeta& meta = metas->values[0].as<TensorMeta>();
+  DispatchScope scope(this);
+  return aten("as_strided", args[0], meta.sizes, meta.strides);
+}
+
 CallResults FunctionalTracer::write_call(const Op& op, const CallArgs& args) {
   require(op.functional || op.def, "the operator ", op.name(), " writes in a way that is not supported here");
   if (op.functional && op.functional->kind == OpKind::view) {  // t_: the tensor itself is another view from now on
     Tensor target = args.at(0).as<Tensor>();
-    Tensor seen = call(*op.functional, args).at(0).as<Tensor>();
+    Tensor seen = seen_by(*op.functional, args);
     Aliased now = find(seen);
     target.impl()->meta = seen.meta();
     now.handle = target;

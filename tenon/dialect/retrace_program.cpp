@@ -230,12 +230,15 @@ class Retracer {
         std::vector<SymInt> told = sym::symbols_of(fresh), known = sym::symbols_of(old);
         if (told.size() == 1 && known.size() == 1) fresh = told[0], old = known[0];
       }
-      if (fresh.is_symbol() && old.is_symbol() && fresh != old) same_.push_back({fresh, old});
+      if (!old.is_symbol() || fresh == old) return;
+      if (fresh.is_symbol()) same_.push_back({fresh, old});
+      else if (!fresh.is_int()) named_.emplace(fresh, old);
     };
     auto* t = made.get<Tensor>();
     auto* meta = known.get<TensorMeta>();
     if (t && *t && meta && t->rank() == meta->rank()) {
       for (size_t d = 0; d < meta->rank(); ++d) same(t->sizes()[d], meta->sizes[d]);
+      same(t->meta().offset, meta->offset);
       return;
     }
     auto* number = made.get<SymInt>();
@@ -248,9 +251,11 @@ class Retracer {
   }
 
   void rename_sizes() {
-    if (same_.empty()) return;
+    if (same_.empty() && named_.empty()) return;
     auto renamed = [&](SymInt& e) {
-      if (!e.is_int()) e = sym::substitute(e, same_);
+      if (e.is_int()) return;
+      auto named = named_.find(e);
+      e = named == named_.end() ? sym::substitute(e, same_) : named->second;
     };
     auto all = [&](Sizes& sizes) {
       for (SymInt& e : sizes) renamed(e);
@@ -392,6 +397,7 @@ class Retracer {
   std::unordered_map<const GraphBody*, std::vector<bool>> read_;  // which values nodes read
   std::vector<CallArg> handles_;                                  // of the inputs that are values
   std::vector<sym::Replacement> same_;                            // sizes of the new graph that the old one names
+  std::unordered_map<SymInt, SymInt> named_;                      // likewise, where a call became an expression
 };
 
 // Arguments that are expressions become values that nodes compute.

@@ -113,6 +113,7 @@ class FunctionalTracer : public Dispatcher {
   void write(const Tensor& handle, Tensor value);
   CallResults view_call(const Op& op, const CallArgs& args);
   CallResults write_call(const Op& op, const CallArgs& args);
+  Tensor seen_by(const Op& view, const CallArgs& args);
   CallResults write_through_twin(const Op& op, const Op& twin, const CallArgs& args);
   CallResults kept_call(const Op& op, const CallArgs& args);
 

@@ -56,6 +56,7 @@ class Speller {
         if (is_number(info.type) && !is_constant(info.expr)) values_.try_emplace(info.expr, v);
         return;
       }
+      if (info.meta.offset.is_symbol()) offsets_.try_emplace(info.meta.offset, v);
       for (size_t dim = 0; dim < info.meta.rank(); ++dim)
         if (!info.meta.sizes[dim].is_int())
           places_.try_emplace(info.meta.sizes[dim], Place{v, static_cast<int64_t>(dim)});
@@ -97,6 +98,8 @@ class Speller {
     if (auto found = values_.find(e); found != values_.end()) return found->second;
     if (auto place = places_.find(e); place != places_.end())
       return compute(e, ops_.measuring(Measure::size), {place->second.tensor, place->second.dim});
+    if (auto offset = offsets_.find(e); offset != offsets_.end())
+      return compute(e, ops_.measuring(Measure::offset), {offset->second});
     if (e.is_symbol())
       if (auto solved = solve_for(e)) return *solved;
     require(!e.is_symbol(), "the size ", sym::to_infix(e),
@@ -204,7 +207,8 @@ class Speller {
   std::unordered_set<std::string> graph_names_;
   std::unordered_map<SymInt, Value> values_;
   std::unordered_map<SymInt, Place> places_;
-  std::vector<sym::Replacement> stands_for_;  // while a symbol is solved for: the size it is solved from
+  std::unordered_map<SymInt, Value> offsets_;  // tensors whose offset is a symbol
+  std::vector<sym::Replacement> stands_for_;   // while a symbol is solved for: the size it is solved from
 };
 
 }  // namespace

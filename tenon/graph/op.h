@@ -33,6 +33,7 @@ struct Traits {
   bool effects = false;         // does more than compute: each of its calls is made, in its turn
   bool may_alias = false;       // the result may be (a view of) an argument although the schema does not say so
   bool stops_gradient = false;  // detach
+  bool misdescribed = false;    // files of PyTorch say other sizes of its result than its kernel gives
   bool takes_numbers = false;   // PyTorch takes a Python number where the schema says Tensor: x + 1
   Measure measures = Measure::none;
   Control control = Control::none;

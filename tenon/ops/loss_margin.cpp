@@ -218,6 +218,7 @@ void register_loss_margin(Registry& ops) {
   ops.add({
       .schema = "multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
       .kind = OpKind::composite,
+      .traits = {.misdescribed = true},  // without a reduction, of one sample
       .decompose = [](Build& b) -> Results {
         return one(multilabel_forward(b["self"], b["target"], b.arg("reduction"))[0]);
       },
@@ -227,6 +228,7 @@ void register_loss_margin(Registry& ops) {
               .schema = "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, "
                         "Tensor is_target)",
               .kind = OpKind::reduction,
+              .traits = {.misdescribed = true},
               .meta = [](MetaCall& m) -> Metas {
                 require_samples(m);
                 m.require(m.meta("target").rank() == m.meta("self").rank(), "target: expected as many dimensions as ",

@@ -265,6 +265,7 @@ void register_loss_nll(Registry& ops) {
               .schema = "nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
                         "ignore_index=-100) -> Tensor",
               .kind = OpKind::composite,
+              .traits = {.misdescribed = true},  // without a reduction, of any number of samples, in the aten dialect
               .decompose = [](Build& b) { return one(nll_of_any_rank(b, b["self"])); },
           });
   ops.add(cross_entropy_loss,
@@ -272,6 +273,7 @@ void register_loss_nll(Registry& ops) {
               .schema = "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
                         "ignore_index=-100, float label_smoothing=0.) -> Tensor",
               .kind = OpKind::composite,
+              .traits = {.misdescribed = true},
               .decompose = cross_entropy,
           });
   ops.add({

@@ -200,8 +200,9 @@ void register_splitting(Registry& ops) {
               b.supports(where.rank() == 1 && where.size(0).is_int(),
                          "how many pieces there are is known only when the program runs; give positions");
               Sizes indices;
-              for (int64_t i = 0; i < where.size(0).as_int(); ++i)
-                indices.push_back(item(select(where, 0, i)).values[0].as<SymInt>());
+              const Results places = unbind(where, 0);
+              for (const Tensor& each : places.values[0].as<std::vector<Tensor>>())
+                indices.push_back(item(each).values[0].as<SymInt>());
               return many(split_at(b["self"], indices, dim));
             }
             Tensor own = contiguous_copy(where);

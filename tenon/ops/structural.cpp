@@ -8,8 +8,8 @@ namespace tenon {
 
 Handle grad_region, assert_async, called_region, packed_region, hinted_region, strict_region, associative_scan,
     map_rows, scan_rows, repeat_stacked, effectful_call, functionalized, functionalized_v2, typed_call, batch_entry,
-    batch_exit, batch_begin, batch_end, batch_setup, promoted_dtype, dual_entry, dual_entry_aten, dual_exit,
-    dual_exit_aten, unwrapped_for_grad, level_begin, level_end, dual_begin, dual_end;
+    batch_exit, batch_begin, batch_end, batch_setup, dual_entry, dual_entry_aten, dual_exit, dual_exit_aten,
+    unwrapped_for_grad, level_begin, level_end, dual_begin, dual_end;
 
 namespace {
 
@@ -91,7 +91,11 @@ void register_structural(Registry& ops) {
           "higher_order::associative_scan(Any graph, Any scanned, Any captured) -> Any");
   handled(repeat_stacked, Control::none,
           "higher_order::while_loop_stack_output(Any cond, Any body, Any carried, Any captured) -> Any");
-  handled(promoted_dtype, Control::none, "promote_types(ScalarType type1, ScalarType type2) -> ScalarType");
+  control(Control::none, "promote_types(ScalarType type1, ScalarType type2) -> ScalarType");
+  control(Control::none, "result_type.Tensor(Tensor tensor, Tensor other) -> ScalarType");
+  control(Control::none, "result_type.Scalar(Tensor tensor, Scalar other) -> ScalarType");
+  control(Control::none, "result_type.Scalar_Tensor(Scalar scalar, Tensor tensor) -> ScalarType");
+  control(Control::none, "result_type.Scalar_Scalar(Scalar scalar1, Scalar scalar2) -> ScalarType");
   handled(effectful_call, Control::none, "higher_order::with_effects(Any token, Any op, Any args) -> Any");
   handled(functionalized, Control::none, "higher_order::auto_functionalized(Any op, Any args) -> Any");
   handled(functionalized_v2, Control::none, "higher_order::auto_functionalized_v2(Any op, Any args) -> Any");

@@ -13,7 +13,6 @@ extern Handle associative_scan;   // graph of two elements, scanned, captured
 extern Handle map_rows;           // runs a graph on each row of some tensors, stacks what it gives
 extern Handle scan_rows;          // likewise, one row after another, with values that are carried on
 extern Handle repeat_stacked;     // runs a graph while a condition holds, stacks what it carries
-extern Handle promoted_dtype;     // a dtype that nobody reads: tensors say theirs
 extern Handle effectful_call;     // calls an operator in its turn: token, operator, arguments; gives the next token too
 extern Handle functionalized;     // calls an operator on copies of what it writes: operator, arguments by name
 extern Handle functionalized_v2;  // likewise, the copies being of whole tensors, arguments views of them

@@ -79,6 +79,31 @@ class MetaChecker {
     }
   }
 
+  // Results of operators that PyTorch misdescribes, and what is made of them, step by step.
+  void correct_misdescribed() {
+    std::vector<bool> corrected(graph_.values.size());
+    for (const Node& node : graph_.nodes) {
+      bool wrong = node.op->traits.misdescribed;
+      for_each_input(node, [&](Value v) { wrong = wrong || corrected[v.id]; });
+      if (!wrong || !has_rule(*node.op)) continue;
+      CallArgs args;
+      for (const Arg& arg : node.args) args.push_back(call_arg(arg));
+      Attempt given = attempt(*node.op, args);
+      if (given.unsupported || !given.metas) continue;
+      for (size_t i = 0; i < node.results.size() && i < given.metas->values.size(); ++i) {
+        auto* value = node.results[i].get<Value>();
+        auto* meta = given.metas->values[i].get<TensorMeta>();
+        if (!value || !*value || !meta || graph_.info(*value).type != ValueType::tensor) continue;
+        if (graph_.info(*value).meta.sizes == meta->sizes || !follows_from(node, *meta)) continue;
+        TensorMeta right = *meta;
+        right.device = graph_.info(*value).meta.device;
+        right.requires_grad = graph_.info(*value).meta.requires_grad;
+        corrected_->info(*value).meta = std::move(right);
+        corrected[value->id] = true;
+      }
+    }
+  }
+
   void run() {
     for (const Node& node : graph_.nodes) {
       if (node.op->kind == OpKind::symbolic && node.op->def && node.op->def->symbolic) check_number(node);
@@ -237,6 +262,19 @@ class MetaChecker {
     return true;
   }
 
+  // Whether every symbol of its sizes is one of the node's tensors, not one that the rule has just made.
+  bool follows_from(const Node& node, const TensorMeta& meta) const {
+    std::vector<SymInt> known;
+    for_each_input(node, [&](Value v) {
+      for (SymInt size : graph_.info(v).meta.sizes)
+        for (SymInt s : sym::symbols_of(size)) known.push_back(s);
+    });
+    for (SymInt size : meta.sizes)
+      for (SymInt s : sym::symbols_of(size))
+        if (std::find(known.begin(), known.end(), s) == known.end()) return false;
+    return true;
+  }
+
   static bool is_static(const TensorMeta& meta) {
     for (const Sizes* list : {&meta.sizes, &meta.strides})
       for (SymInt s : *list)
@@ -271,6 +309,12 @@ void correct_unread_metas(GraphBody& graph) {
   Known known{.shapes = graph.shapes};
   ShapesScope scope(&known.shapes);
   MetaChecker(&graph, known).correct_unread();
+}
+
+void correct_misdescribed(GraphBody& graph) {
+  Known known{.shapes = graph.shapes};
+  ShapesScope scope(&known.shapes);
+  MetaChecker(&graph, known).correct_misdescribed();
 }
 
 void correct_metas(GraphBody& graph) {

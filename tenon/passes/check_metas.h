@@ -22,5 +22,7 @@ void correct_metas(GraphBody& graph);
 /// The same for results that nobody reads, and for those alone: what PyTorch says of some that were not asked for (the
 /// inverse of unique_consecutive) is not what they are.
 void correct_unread_metas(GraphBody& graph);
+/// The same for operators that PyTorch is known to misdescribe, and for what is made of their results.
+void correct_misdescribed(GraphBody& graph);
 
 }  // namespace tenon

@@ -262,6 +262,11 @@ class Normalizer {
     for (const Node* node : duals.passed) same(*node, from, map);
   }
 
+  // Which nobody reads: tensors say theirs.
+  static bool gives_a_dtype(const Op& op) {
+    return op.schema.returns.size() == 1 && op.schema.returns[0].type.kind == TypeKind::dtype;
+  }
+
   // What stands for another form, or for nothing. False: it is none of these.
   bool other_region(const Node& node, const GraphBody& from, Map& map, bool grad, bool autocast) {
     const Op* op = node.op;
@@ -271,7 +276,7 @@ class Normalizer {
     else if (op == &repeat_stacked.op()) stacked_rounds(node, from, map, grad, autocast);
     else if (op == &associative_scan.op()) scan_of(node, from, map, grad, autocast);
     else if (is_wrapped_call(*op)) unwrapped(node, from, map, grad);
-    else if (op == &promoted_dtype.op()) return true;
+    else if (gives_a_dtype(*op)) return true;
     else if (op == &unwrapped_for_grad.op()) same(node, from, map);
     else if (op == &printed_call.op()) trace_print(replay_.graph.body(), here(node, from, map, grad));
     else return false;

@@ -136,9 +136,16 @@ Expr Symbols::whole(SymInt e) const {
       }
       return out;
     }
-    case Kind::float_pow:
-    case Kind::round_decimal:
-    case Kind::unknown_call: cannot(e);
+    case Kind::float_pow: {  // by 0.5: the root, as sym::Number has it
+      SymInt exponent = e.args()[1];
+      bool constant = exponent.is(Kind::real) || exponent.is(Kind::rational);
+      if (!constant || exponent.real_value() != 0.5) cannot(e);
+      return Expr::apply(TENON_OP_REAL_SQRT, {real(e.args()[0])});
+    }
+    case Kind::unknown_call:
+      if (e.name() != "OpaqueUnaryFn_sqrt" || e.args().size() != 1) cannot(e);
+      return Expr::apply(TENON_OP_REAL_SQRT, {real(e.args()[0])});
+    case Kind::round_decimal: cannot(e);
   }
   unreachable();
 }

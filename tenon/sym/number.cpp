@@ -231,7 +231,10 @@ Number apply(Kind kind, std::string_view name, std::span<const Number> args) {
     }
     case Kind::true_div:
     case Kind::float_true_div: return float_division(args[0], args[1]);
-    case Kind::float_pow: return Number::real(std::pow(args[0].as_double(), args[1].as_double()));
+    case Kind::float_pow: {
+      double base = args[0].as_double(), exponent = args[1].as_double();
+      return Number::real(exponent == 0.5 && base >= 0 ? std::sqrt(base) : std::pow(base, exponent));
+    }
     case Kind::to_float: return Number::real(args[0].as_double());
     case Kind::trunc: return trunc_of(args[0]);
     case Kind::trunc_float: return Number::real(std::trunc(args[0].as_double()));

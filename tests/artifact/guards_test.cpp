@@ -217,5 +217,16 @@ TEST(Guards, AnIndexThatIsOutOfRangeIsNamed) {
   written.refuse({counting({4}), integers({2}, {3, 6})}, {"aten::index_fill", "index 6"});
 }
 
+// As PyTorch spells them, and with the same bits.
+TEST(Guards, RootsOfSizesAreNumbers) {
+  Both both(R"(%x: f32[s0] = input()
+%y: f32[s0] = aten::mul.Tensor(%x, OpaqueUnaryFn_sqrt(ToFloat(s0)))
+%z: f32[s0] = aten::add.Tensor(%y, FloatPow(ToFloat(s0), 0.5))
+return %z
+)");
+  EXPECT_EQ(both.run({floats({4}, {0, 1, 2, 3})}), (std::vector<float>{2, 4, 6, 8}));
+  both.run({floats({3}, {0, 1, 2})});
+}
+
 }  // namespace
 }  // namespace tenon::artifact

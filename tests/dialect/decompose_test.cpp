@@ -189,6 +189,21 @@ return %y
   EXPECT_EQ(calls(made, "aten::permute"), 0u);
 }
 
+// A file names the sizes of the pieces; what becomes of the call has them as expressions of the places.
+TEST(Table, PiecesKeepTheNamesOfTheirSizes) {
+  ExportedProgram made = run_decompositions(program_of(R"(%x: f32[7, 2] = input()
+%at: i64[1] = input()
+[%a: f32[u2, 2], %b: f32[u3, 2]] = aten::tensor_split.tensor_indices_or_sections(%x, %at)
+aten::_assert_scalar(u2 >= 0, 'not negative')
+return %a
+return %b
+)"),
+                                            {.to = Dialect::aten});
+  EXPECT_EQ(calls(made, "aten::slice.Tensor"), 2u);
+  EXPECT_EQ(text(made.graph->info(made.graph->outputs[0].as<Value>()).meta), "f32[u2, 2]");
+  EXPECT_EQ(calls(made, "aten::_assert_scalar"), 1u);
+}
+
 TEST(Table, OneThatIsTurnedIsNotTakenApartAsItWas) {
   EXPECT_NE(refusal([] {
               run_decompositions(program_of(R"(%x: f32[2, 4] = input()

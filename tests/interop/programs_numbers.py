@@ -278,3 +278,31 @@ def sizes_that_must_be_equal():
         return torch.randn(n, m, 4), torch.randn(n, m), torch.arange(k) % m, torch.randn(n, k, 4)
     shapes = ({0: AUTO, 1: AUTO}, {0: AUTO, 1: AUTO}, {0: AUTO}, {0: AUTO, 1: AUTO})
     return Program(Function(forward), sample(3, 5, 7), dynamic_shapes=shapes, more=[(sample(4, 6, 9), {})])
+
+
+@program("o")
+def roots_of_sizes():
+    def forward(x):
+        return x / torch._sym_sqrt(x.shape[1]) + x.shape[0] ** 0.5
+
+    return Program(Function(forward), (torch.randn(3, 4),), dynamic_shapes=({0: AUTO, 1: AUTO},), more=[((torch.randn(7, 5),), {})])
+
+
+@program("o")
+def losses_of_each_sample():
+    """PyTorch says that these are numbers or have one element, when they are of one sample or of any number of them."""
+    def forward(x, t, labels):
+        margins = nn.functional.multilabel_margin_loss(x[0], labels, reduction="none")
+        return nn.functional.nll_loss(x.log_softmax(1), t, reduction="none").cos(), margins, (margins + 1).sin()
+
+    def sample(n):
+        return torch.randn(n, 4), torch.randint(0, 4, (n,)), torch.tensor([3, 0, -1, 1])
+    return Program(Function(forward), sample(3), dynamic_shapes=({0: AUTO}, {0: AUTO}, None), more=[(sample(6), {})])
+
+
+@program("o")
+def dtypes_of_results():
+    def forward(x, y):
+        return x + y.to(torch.result_type(x, y)), x.to(torch.promote_types(x.dtype, torch.float64)) if torch.result_type(x, 2.5) == x.dtype else y
+
+    return Program(Function(forward), (torch.randn(3), torch.arange(3)), mixed=True)

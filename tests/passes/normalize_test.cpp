@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tenon/passes/check_metas.h"
 #include "tenon/passes/decompose.h"
 #include "tenon/rules/registry.h"
 
@@ -48,6 +49,29 @@ TEST(Normalize, AnOperatorThatWeDoNotHaveIsRefusedByName) {
     normalize(graph.body());
     FAIL();
   } catch (const Error& e) { EXPECT_NE(std::string(e.what()).find("mine"), std::string::npos) << e.what(); }
+}
+
+// PyTorch's decompositions describe a loss of each sample as a number where how many there are is symbolic.
+TEST(CheckMetas, WhatPyTorchMisdescribesIsCorrectedAndWhatIsMadeOfIt) {
+  constexpr std::string_view text = R"(%x: f32[s0, 5] = input()
+%t: i64[s0] = input()
+%l: f32[] = aten::nll_loss_nd(%x, %t, None, 0)
+%c: f32[] = aten::cos(%l)
+%s: f32[] = aten::sum(%x)
+return %c
+return %s
+)";
+  Graph graph = parse_graph(text, registry());
+  EXPECT_THROW(check_metas(graph.body(), {}), Error);
+  correct_misdescribed(graph.body());
+  check_metas(graph.body(), {});
+  EXPECT_EQ(graph->info(graph->outputs[0].as<Value>()).meta.sizes,
+            (Sizes{graph->info(graph->inputs[0].as<Value>()).meta.sizes[0]}));
+  EXPECT_EQ(graph->info(graph->outputs[1].as<Value>()).meta.sizes, Sizes());
+
+  Graph other = parse_graph("%x: f32[4] = input()\n%y: f32[] = aten::cos(%x)\nreturn %y\n", registry());
+  correct_misdescribed(other.body());  // an operator that PyTorch describes well: the file is wrong
+  EXPECT_THROW(check_metas(other.body(), {}), Error);
 }
 
 TEST(Decompose, ACompositeIsReplacedByItsMeaning) {

@@ -101,6 +101,7 @@ const Unrecorded unrecorded[] = {
     {"aten::_unpack_dual", directions},
     {"aten::_foreach_*", lists},
     {"aten::_print", "returns nothing: tests/e2e/test_run.py looks at what is printed"},
+    {"aten::result_type*", "a dtype, not a tensor: a program of tests/interop has it"},
     {"aten::promote_types", "a dtype, not a tensor: a program of tests/interop has it"},
     {"higher_order::print", "returns nothing: tests/e2e/test_run.py looks at what is printed"},
     {"higher_order::hints_wrapper", graphs},
