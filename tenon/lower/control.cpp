@@ -256,10 +256,21 @@ void Lowering::take_operands(Lowering& inside, const Arg& list, size_t& next) {
 void Lowering::take(size_t input, BufferId buffer, const TensorMeta& meta) {
   Value v = graph_.inputs.at(input).as<Value>();
   const ValueInfo& info = graph_.info(v);
-  require(info.meta.sizes == meta.sizes && info.meta.dtype == meta.dtype, "the input ", quoted(info.name),
-          " of a graph within the program is ", info.meta, ", but it gets ", meta,
-          "; sizes that go by other names within are not supported yet");
-  put(v, buffer, meta);
+  bool fits = info.meta.rank() == meta.rank() && info.meta.dtype == meta.dtype;
+  for (size_t d = 0; fits && d < meta.rank(); ++d)
+    fits = info.meta.sizes[d] == meta.sizes[d] || (is_known(info.meta.sizes[d]) && is_known(meta.sizes[d]));
+  require(fits, "the input ", quoted(info.name), " of a graph within the program is ", info.meta, ", but it gets ",
+          meta, "; sizes that go by other names within are not supported yet");
+  TensorMeta seen = meta;
+  for (size_t d = 0; d < meta.rank();
+       ++d) {  // one of the same, once it is checked: what each branch says of its result
+    if (info.meta.sizes[d] == meta.sizes[d]) continue;
+    add_guard(
+        sym::eq(info.meta.sizes[d], meta.sizes[d]),
+        text("the input ", quoted(info.name), " of a graph within the program is ", info.meta, " and gets ", meta));
+    seen.sizes[d] = info.meta.sizes[d];
+  }
+  put(v, buffer, seen);
 }
 
 TensorMeta Lowering::meta_of(BufferId buffer) const {

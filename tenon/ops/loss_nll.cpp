@@ -2,11 +2,15 @@
 #include <numbers>
 
 #include "tenon/ops/arithmetic.h"
+#include "tenon/ops/blas.h"
 #include "tenon/ops/comparison.h"
+#include "tenon/ops/conversion.h"
+#include "tenon/ops/creation.h"
 #include "tenon/ops/index_select.h"
 #include "tenon/ops/logical.h"
 #include "tenon/ops/loss.h"
 #include "tenon/ops/powers.h"
+#include "tenon/ops/ranges.h"
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/softmax.h"
 #include "tenon/ops/views.h"
@@ -242,6 +246,53 @@ Results cross_entropy(Build& b) {
   return one(nll_of_any_rank(b, logs));
 }
 
+// The loss of a linear layer, which PyTorch computes a chunk of samples at a time: what that does for memory,
+// partitioning does here.
+// No gradient reaches what was not asked for when the program was exported.
+Tensor asked(Build& b, const char* arg, const char* flag) {
+  return b.op.schema.find(flag) < 0 || b.flag(flag) ? b[arg] : Tensor(detach(b[arg]));
+}
+Tensor scores(Build& b) {
+  CallArg bias = b.given("linear_bias") ? CallArg(asked(b, "linear_bias", "compute_linear_bias_grad")) : CallArg();
+  return linear(asked(b, "input", "compute_input_grad"), asked(b, "linear_weight", "compute_linear_weight_grad"), bias);
+}
+
+Tensor loss_of(Build& b, int64_t reduction) {
+  b.require(b["input"].rank() == 2 && b["linear_weight"].rank() == 2,
+            "expected matrices as input and linear_weight, got ", b["input"].meta(), " and ",
+            b["linear_weight"].meta());
+  Tensor target = is_floating(b["target"].dtype()) ? Tensor(detach(b["target"])) : b["target"];
+  return cross_entropy_loss(scores(b), target, b.arg("weight"), reduction, b.arg("ignore_index"));
+}
+
+// What the true distribution of each sample weighs, class by class.
+Tensor weighed_targets(Build& b) {
+  Tensor target = b["target"], x = b["input"];
+  SymInt classes = b["linear_weight"].size(0);
+  Tensor weight = b.given("weight") ? Tensor(unsqueeze(b["weight"], 0)) : Tensor();
+  if (is_floating(target.dtype())) return weight ? Tensor(target * weight) : target;
+  Tensor named = logical_and(eq(unsqueeze(arange(0, classes), 0), unsqueeze(target, 1)),
+                             logical_not(unsqueeze(eq(target, b.arg("ignore_index")), 1)));
+  Tensor here = to(named, x.dtype());
+  return weight ? Tensor(here * weight) : here;
+}
+
+// The loss, and its gradients by what was asked for: PyTorch computes them beforehand and keeps them.
+Results with_gradients(Build& b) {
+  std::string how(b.string("reduction"));
+  b.require(how == "mean" || how == "sum", "reduction: expected mean or sum, got ", quoted(how));
+  Tensor x = b["input"], w = b["linear_weight"];
+  Tensor given = weighed_targets(b), mass = sum(given, Sizes{1}, true);
+  Tensor slope = softmax(scores(b), 1) * mass - given;
+  if (how == "mean" && is_floating(b["target"].dtype())) slope = div(slope, x.size(0));
+  else if (how == "mean") slope = slope / sum_all(mass);
+  Tensor none = full(Sizes{0, 0}, 0, kw("dtype", x.dtype())), nothing = full(Sizes{0}, 0, kw("dtype", x.dtype()));
+  return {{CallArg(loss_of(b, how == "mean" ? 1 : 2)),
+           CallArg(b.flag("compute_input_grad") ? Tensor(mm(slope, w)) : none),
+           CallArg(b.flag("compute_linear_weight_grad") ? Tensor(mm(transpose(slope, 0, 1), x)) : none),
+           CallArg(b.flag("compute_linear_bias_grad") ? Tensor(sum(slope, Sizes{0})) : nothing)}};
+}
+
 }  // namespace
 
 void register_loss_nll(Registry& ops) {
@@ -307,6 +358,23 @@ void register_loss_nll(Registry& ops) {
             }
             return one(reduce_loss(loss, b));
           },
+  });
+  ops.add({
+      .schema =
+          "torch_nn::_linear_cross_entropy_batch_chunked(Tensor input, Tensor linear_weight, Tensor target, Tensor? "
+          "linear_bias, Tensor? weight, str reduction, SymInt ignore_index, float label_smoothing, SymInt "
+          "batch_chunk_size, str acc_policy, ScalarType acc_dtype, bool allow_retain_graph, bool "
+          "compute_input_grad, bool compute_linear_weight_grad, bool compute_linear_bias_grad) -> (Tensor, Tensor, "
+          "Tensor, Tensor)",
+      .kind = OpKind::composite,
+      .decompose = with_gradients,
+  });
+  ops.add({
+      .schema = "torch_nn::_linear_cross_entropy_batch_chunked_no_reduction(Tensor input, Tensor linear_weight, Tensor "
+                "target, Tensor? linear_bias, Tensor? weight, SymInt ignore_index, SymInt batch_chunk_size, str "
+                "acc_policy, ScalarType acc_dtype) -> Tensor",
+      .kind = OpKind::composite,
+      .decompose = [](Build& b) { return one(loss_of(b, 0)); },
   });
 }
 

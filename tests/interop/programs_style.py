@@ -12,6 +12,8 @@ from torch._higher_order_ops.hints_wrap import hints_wrapper
 from torch._higher_order_ops.map import map as map_rows
 from torch._higher_order_ops.strict_mode import strict_mode
 from torch.export import Dim
+from torch.nn.modules import linear_cross_entropy  # noqa: F401 (its operators)
+from torch.nn.modules.linear_cross_entropy_options import LinearCrossEntropyOptions
 from torch.utils._pytree import register_dataclass
 
 from programs import Function, Program, program
@@ -742,3 +744,83 @@ def a_branch_on_the_truth_of_data():
 @program("o")
 def unique_rows_that_follow_each_other():
     return of(lambda x: torch.unique_consecutive(x, dim=0) * 2, torch.tensor([1.0, 1.0, 2.0, 1.0]), gradient=False)
+
+
+# Losses that PyTorch computes a chunk at a time, sizes that a branch calls by another name.
+
+class Chunked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w, self.b = nn.Parameter(torch.randn(5, 3)), nn.Parameter(torch.randn(5))
+
+    def forward(self, x, t, p):
+        options = LinearCrossEntropyOptions(batch_chunk_size=2)
+        chunked = nn.functional.linear_cross_entropy
+        loss = chunked(x, self.w, t, linear_bias=self.b, options=options, ignore_index=2)
+        each = chunked(x, self.w, t, reduction="none", options=options, ignore_index=2)
+        soft = chunked(x, self.w, p.detach(), reduction="sum", options=options)
+        return loss + each.sin().sum() + soft, each
+
+
+@program("o")
+def loss_in_chunks():
+    """The export writes down that no gradient was asked for of what did not require one."""
+    return Program(Chunked(), (torch.randn(4, 3), torch.tensor([0, 1, 4, 2]), torch.rand(4, 5)))
+
+
+@program("o")
+def a_branch_over_a_size_from_data():
+    def forward(x, k):
+        size = k.item()
+        torch._check(size >= 2)
+        torch._check(size <= x.shape[0])
+        return cond(x.sum() > 0, lambda v: v.sin() * v, lambda v: v.cos(), (x[:size],))
+
+    return of(forward, torch.randn(6), torch.tensor(3), more=[((torch.rand(6), torch.tensor(5)), {})])
+
+
+@program("o")
+def rows_selected_by_a_mask():
+    class Selected(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.norm = nn.Linear(3, 4), nn.LayerNorm(4)
+
+        def forward(self, x, mask):
+            return self.norm(self.layer(x[mask])).softmax(-1).sum(0).cos()
+
+    return Program(Selected(), (torch.randn(5, 3), torch.tensor([True, False, True, True, False])),
+                   more=[((torch.randn(5, 3), torch.ones(5, dtype=torch.bool)), {})])
+
+
+@program("o")
+def cache_written_at_places():
+    class Cache(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("keys", torch.zeros(2, 8, 3))
+            self.register_buffer("written", torch.tensor(0))
+            self.layer = nn.Linear(3, 3)
+
+        def forward(self, x, at):
+            self.keys[:, at] = self.layer(x).detach()
+            self.written.add_(at.numel())
+            return (self.keys @ x.transpose(1, 2)).sum((1, 2)) * self.written
+
+    return Program(Cache(), (torch.randn(2, 2, 3), torch.tensor([3, 5])), more=[((torch.randn(2, 2, 3), torch.tensor([0, 1])), {})])
+
+
+@program("o")
+def conditions_of_scanned_rows_with_parameters():
+    class Switching(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.down = nn.Linear(2, 2), nn.Linear(2, 2)
+
+        def forward(self, h, x):
+            def step(carry, row):
+                return cond(row.sum() > 0, lambda c, r: torch.tanh(self.up(c) + r), lambda c, r: torch.tanh(self.down(c) - r),
+                            (carry, row)), carry * 2
+            return scan(step, h, x)
+
+    return Program(Switching(), (torch.randn(2), torch.randn(5, 2)))

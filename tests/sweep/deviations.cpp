@@ -60,6 +60,8 @@ const Unrecorded unrecorded[] = {
     {"aten::_assert_async.msg", asserts},
     {"aten::sym_constrain_range", asserts},
     {"aten::sym_constrain_range_for_size", asserts},
+    {"torch_nn::_linear_cross_entropy_batch_chunked*",
+     "a layer and its loss: a program of tests/interop has both forms"},
     {"prims::_make_token", "holds nothing: a program of tests/interop has tokens of its own"},
     {"prims::_sink_tokens", asserts},
     {"aten::bernoulli.Tensor", draws},
