@@ -101,8 +101,9 @@ class Run {
       if (auto* v = node.results[i].get<Value>(); v && *v) take(*v, std::move(results[i]));
       else if (auto* list = node.results[i].get<std::vector<Value>>()) {
         auto* tensors = results[i].get<std::vector<Tensor>>();
-        expect(tensors && tensors->size() == list->size(), node.op->name(),
-               " gave another number of tensors than its node has results");
+        require(tensors && tensors->size() == list->size(), node.op->name(),
+                " gave another number of tensors than its node has results, ", list->size(),
+                ": the program was exported for other sizes");
         for (size_t k = 0; k < list->size(); ++k) take((*list)[k], CallArg((*tensors)[k]));
       }
     }
