@@ -99,8 +99,7 @@ CallResults Functionalizer::view_call(const Op& op, const CallArgs& args, const 
   for (const IndexMap& map : maps) {
     TensorMeta m = value.meta();
     for (const remap::Part& s : map.parts) {
-      if (auto* r = std::get_if<remap::Reshape>(&s))
-        direct = direct && view_strides(m.sizes, m.strides, r->sizes).has_value();
+      direct = direct && is_view(s, m);
       if (std::holds_alternative<remap::Strided>(s))
         direct = direct && value.meta().strides == base.handle.meta().strides;
       if (!direct) break;

@@ -7,6 +7,7 @@
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/views.h"
+#include "tenon/rules/infer.h"
 #include "tenon/rules/lowering_options.h"
 #include "tenon/rules/registry.h"
 #include "tenon/trace/trace.h"
@@ -433,6 +434,8 @@ CallResults record(const Op& op, CallArgs args, const Tensor& overwritten) {
   if (op.functional && op.functional->kind != OpKind::view) return record_write(op, std::move(args));
   if (op.kind == OpKind::view) return record_view(op, std::move(args));
   const OpDef* def = op.def;
+  if (DecomposeRule complex = meets_complex(args) ? meaning_of(op, args) : nullptr)
+    return record_parts(op, std::move(args), complex);
   DecomposeRule parts = def ? (def->for_grad ? def->for_grad : def->decompose) : nullptr;
   bool may_alias = op.traits.may_alias;
   for (const SchemaArg& result : op.schema.returns) may_alias = may_alias || !result.alias.empty();

@@ -46,6 +46,12 @@ class Reach {
 
 bool has_rule(const Op& op) { return op.def && (op.def->vjp || op.kind == OpKind::view); }
 
+// Of complex numbers an op is differentiated as what it stands for.
+DecomposeRule complex_meaning(const Op& op, std::span<const CallArg> args) {
+  if (!op.def || op.kind == OpKind::view || op.functional || !meets_complex(args)) return nullptr;
+  return meaning_of(op, args);
+}
+
 bool gives_differentiable(const GraphBody& graph, const Node& node) {
   bool any = false;
   for_each_result(node, [&](Value v) { any = any || is_differentiable(graph, v); });
@@ -70,9 +76,10 @@ class Preparer : public Dispatcher {
     if (grad_enabled() && !op.traits.stops_gradient)
       for (const CallArg& a : args)
         for_each_tensor(a, [&](const Tensor& t) { flows = flows || (t && t.is_traced() && reach[{t.impl()->value}]); });
-    if (flows && !has_rule(op)) {
+    DecomposeRule complex = flows ? complex_meaning(op, args) : nullptr;
+    if (flows && (complex || !has_rule(op))) {
       const OpDef* def = op.def;
-      DecomposeRule rule = def ? (def->for_grad ? def->for_grad : def->decompose) : nullptr;
+      DecomposeRule rule = complex ? complex : def ? (def->for_grad ? def->for_grad : def->decompose) : nullptr;
       if (rule) {
         for (CallArg& a : args)  // a rule may choose by what needs a gradient
           a = map_tensors<Tensor>(a, [&](const Tensor& t) {
@@ -132,7 +139,13 @@ Graph prepare_for_gradients(const GraphBody& from, const std::vector<bool>& diff
       for (NodeId id = first; id < replay.graph->nodes.size(); ++id) preparer.reach.pass(replay.graph->nodes[id]);
       continue;
     }
-    if (!flows || has_rule(*node.op) || !gives_differentiable(from, node)) {
+    bool stays = !flows || !gives_differentiable(from, node);
+    if (!stays && has_rule(*node.op)) {
+      CallArgs args;
+      for (const Arg& a : node.args) args.push_back(preparer.tracer.call_arg(replay.moved(a)));
+      stays = !complex_meaning(*node.op, args);
+    }
+    if (stays) {
       NodeId id = replay.node(node);
       if (leads[n]) preparer.reach.pass(replay.graph->nodes[id]);
       continue;

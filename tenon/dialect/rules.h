@@ -20,8 +20,5 @@ Rule loss_rule(std::string_view op);
 Rule creation_rule(std::string_view op);
 Rule calculus_rule(std::string_view op);
 Rule layout_rule(std::string_view op);
-Rule fourier_rule(std::string_view op);
-/// Of the operators that Fourier transforms become, which are not registered; none for others.
-std::optional<Metas> fourier_metas(const Op& op, std::span<const CallArg> args);
 
 }  // namespace tenon::dialect

@@ -116,7 +116,6 @@ CallResults NodeTracer::node(const Op& op, CallArgs args) {
   GraphBody& graph = tracer.graph();
   Metas metas;
   if (recorded && recorded->hold && recorded->op == &op) metas.values = recorded->metas;
-  else if (auto transformed = fourier_metas(op, args)) metas = *transformed;
   else metas = infer_any(op, args);
   if (recorded) recorded->hold = false;
   Node node;

@@ -9,8 +9,8 @@ class Search {
     if (meta.device.type != DeviceType::cpu)
       found(text("the tensor ", quoted(name), " is on ", quoted(text(meta.device)),
                  "; Tenon runs programs on the CPU: give --device cpu to move this one there"));
-    else if (is_complex(meta.dtype))
-      found(text("complex tensors are not supported yet, and ", quoted(name), " is ", meta.dtype, unrunnable));
+    else if (meta.dtype == DType::c32)
+      found(text("complex tensors of halves are not supported yet, and ", quoted(name), " is ", meta.dtype, unrunnable));
     else if (meta.layout != Layout::strided)
       found(text("only dense tensors are supported yet, and ", quoted(name), " has the layout ",
                  tenon::name(meta.layout), unrunnable));

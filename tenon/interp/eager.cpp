@@ -182,7 +182,7 @@ CallResults execute(const Op& op, CallArgs args) {
     case Implementation::host: return run_host(op, args);
     case Implementation::composite: {
       Build build(op, args);
-      return op.def->decompose(build).values;
+      return meaning_of(op, args)(build).values;
     }
     case Implementation::assertion: {
       check_assertion(op, args);
@@ -192,6 +192,8 @@ CallResults execute(const Op& op, CallArgs args) {
     case Implementation::none: break;
   }
   require(op.def != nullptr, "the operator ", op.name(), " is not supported; tenon ops lists those that are");
+  if (meets_complex(args))
+    fail_unsupported(text("the operator ", op.name(), " of complex tensors is not supported yet"));
   fail("the operator ", op.name(), " cannot be run on its own");
 }
 

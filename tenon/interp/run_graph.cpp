@@ -211,7 +211,7 @@ class Run {
     for (const IndexMap& map : node.op->def->view(call)) {
       TensorMeta meta = base->meta();
       for (const remap::Part& s : map.parts) {
-        if (auto* r = std::get_if<remap::Reshape>(&s)) fits = fits && view_strides(meta.sizes, meta.strides, r->sizes);
+        fits = fits && is_view(s, meta);
         if (!fits) break;
         if (std::holds_alternative<remap::Strided>(s))
           fits = fits && promised(*v).strides == base->strides() && base->meta().offset == SymInt(0);

@@ -169,6 +169,32 @@ TensorMeta applied(const remap::Reinterpret& r, TensorMeta m) {
   return m;
 }
 
+TensorMeta applied(const remap::AsReal&, TensorMeta m) {
+  require(is_complex(m.dtype), "view_as_real: expected a tensor of complex numbers, got ", m);
+  m.dtype = real_of(m.dtype);
+  for (SymInt& stride : m.strides) stride = stride * 2;
+  m.offset = m.offset * 2;
+  m.sizes.push_back(2);
+  m.strides.push_back(1);
+  return m;
+}
+
+TensorMeta applied(const remap::AsComplex& part, TensorMeta m) {
+  require(
+      m.rank() > 0 && m.sizes.back() == SymInt(2) && !is_complex(m.dtype) && real_of(complex_of(m.dtype)) == m.dtype,
+      "view_as_complex: expected a floating point tensor with a last dimension of two, got ", m);
+  require(is_view(part, m), "view_as_complex: expected pairs that lie side by side, got ", m, " with strides ",
+          m.strides, "; make it contiguous first");
+  m.dtype = complex_of(m.dtype);
+  m.sizes.pop_back();
+  m.strides.pop_back();
+  for (SymInt& stride : m.strides) stride = sym::floor_div(stride, 2);
+  m.offset = sym::floor_div(m.offset, 2);
+  return m;
+}
+
+TensorMeta applied(const remap::Conjugate&, TensorMeta m) { return m; }
+
 TensorMeta applied(const remap::Stop&, TensorMeta m) {
   m.requires_grad = false;
   return m;
@@ -186,6 +212,15 @@ TensorMeta viewed(const IndexMap& map, const TensorMeta& base) {
   TensorMeta meta = base;
   for (const remap::Part& part : map.parts) meta = viewed(part, meta);
   return meta;
+}
+
+bool is_view(const remap::Part& part, const TensorMeta& base) {
+  if (auto* r = std::get_if<remap::Reshape>(&part)) return view_strides(base.sizes, base.strides, r->sizes).has_value();
+  if (!std::holds_alternative<remap::AsComplex>(part) || base.rank() == 0) return true;
+  auto odd = [](SymInt e) { return e.is_int() && e.as_int() % 2 != 0; };
+  for (size_t i = 0; i + 1 < base.rank(); ++i)
+    if (odd(base.strides[i]) && !(base.sizes[i] == SymInt(1))) return false;
+  return base.strides.back() == SymInt(1) && !odd(base.offset);
 }
 
 bool overlaps(const remap::Part& part, const TensorMeta& base) {
@@ -228,6 +263,9 @@ void remap::append_text(std::string& out, const remap::Part& part) {
     out += text("unfold(dim ", u->dim, ", ", u->size, " x ", u->step, ")");
   else if (auto* t = std::get_if<remap::Strided>(&part)) out += text("strided", t->sizes, t->strides, " + ", t->offset);
   else if (auto* i = std::get_if<remap::Reinterpret>(&part)) out += text("reinterpret ", i->dtype);
+  else if (std::holds_alternative<remap::AsReal>(part)) out += "as real";
+  else if (std::holds_alternative<remap::AsComplex>(part)) out += "as complex";
+  else if (std::holds_alternative<remap::Conjugate>(part)) out += "conjugate";
   else out += "stop";
 }
 

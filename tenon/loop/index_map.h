@@ -47,10 +47,20 @@ struct Reinterpret {
   DType dtype = DType::f32;
   bool operator==(const Reinterpret&) const = default;
 };  // the same bytes
+struct AsReal {
+  bool operator==(const AsReal&) const = default;
+};  // complex numbers as pairs of reals: a last dimension of two
+struct AsComplex {
+  bool operator==(const AsComplex&) const = default;
+};  // the inverse
+struct Conjugate {
+  bool operator==(const Conjugate&) const = default;
+};  // the same elements with other signs: read and written by computing
 struct Stop {
   bool operator==(const Stop&) const = default;
 };  // no gradient passes: detach
-using Part = std::variant<Permute, Slice, Expand, Reshape, Diagonal, Unfold, Strided, Reinterpret, Stop>;
+using Part = std::variant<Permute, Slice, Expand, Reshape, Diagonal, Unfold, Strided, Reinterpret, AsReal, AsComplex,
+                          Conjugate, Stop>;
 void append_text(std::string& out, const Part& part);
 }  // namespace remap
 
@@ -70,6 +80,8 @@ struct IndexMap {
 /// Strides by which `sizes` are a view of a tensor with the given sizes and strides; none where only a copy could do
 /// it.
 std::optional<Sizes> view_strides(const Sizes& base_sizes, const Sizes& base_strides, const Sizes& sizes);
+/// Whether a part is a view of a tensor that lies like this: its sizes may be, and its strides not.
+bool is_view(const remap::Part& part, const TensorMeta& base);
 /// What a part makes of a meta. Fails where the part is no view of it.
 TensorMeta viewed(const remap::Part& part, const TensorMeta& base);
 TensorMeta viewed(const IndexMap& map, const TensorMeta& base);

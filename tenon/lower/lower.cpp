@@ -118,7 +118,9 @@ void Lowering::lower_node(const Node& node) {
     case Implementation::composite:
       expect(false, node.op->name(), " stands for others; decompose the graph first");
       return;
-    case Implementation::none: fail_unsupported(text("the operator ", node.op->name(), " cannot be executed"));
+    case Implementation::none:
+      fail_unsupported(text("the operator ", node.op->name(),
+                            meets_complex(args) ? " of complex tensors is not supported yet" : " cannot be executed"));
   }
 }
 
@@ -166,8 +168,7 @@ loop::BufferId Lowering::add_view(BufferId from, const IndexMap& map, const Tens
 
 bool Lowering::fits(const IndexMap& map, TensorMeta meta, Value base) const {
   for (const remap::Part& part : map.parts) {
-    if (auto* r = std::get_if<remap::Reshape>(&part); r && !view_strides(meta.sizes, meta.strides, r->sizes))
-      return false;
+    if (!is_view(part, meta)) return false;
     if (std::holds_alternative<remap::Strided>(part)) {
       const TensorMeta& recorded = graph_.info(base).meta;
       bool whole = program_.buffers[buffer_[base.id]].view_of == no_buffer;
@@ -415,7 +416,21 @@ void Lowering::copy(BufferId from, BufferId to) {
   fill_from(from, to);
 }
 
+// Complex numbers as their parts: stages have real ones alone.
+loop::BufferId Lowering::as_real(BufferId of) {
+  BufferId root = program_.buffers[of].view_of == no_buffer ? of : program_.buffers[of].view_of;
+  if (!root_meta_.contains(root)) root_meta_.emplace(root, meta_of(root));
+  IndexMap map{{remap::AsReal()}};
+  const TensorMeta& whole = root_meta_.at(root);
+  TensorMeta meta = meta_of(of);
+  auto item = static_cast<int64_t>(item_size(meta.dtype)), root_item = static_cast<int64_t>(item_size(whole.dtype));
+  meta.offset =
+      program_.buffers[of].offset + (item == root_item ? whole.offset : sym::floor_div(whole.offset * root_item, item));
+  return add_view(of, map, viewed(map, meta), program_.buffers[of].name + "_parts");
+}
+
 void Lowering::fill_from(BufferId from, BufferId to) {
+  if (is_complex(program_.buffers[to].dtype)) return fill_from(as_real(from), as_real(to));
   loop::Stage stage;
   stage.domain = program_.buffers[to].sizes;
   loop::Compute type = loop::compute_of(program_.buffers[to].dtype);

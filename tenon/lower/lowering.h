@@ -82,6 +82,7 @@ class Lowering {
   BufferId temporary(const loop::Buffer& like, Role role, size_t slot, std::string name);
   BufferId plain_number(BufferId of);
   void copy(BufferId from, BufferId to);
+  BufferId as_real(BufferId of);
   void fill_from(BufferId from, BufferId to);
   void add_outputs();
 

@@ -3,6 +3,7 @@
 #include "tenon/ops/activation.h"
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/comparison.h"
+#include "tenon/ops/complex_functions.h"
 #include "tenon/ops/joining.h"
 #include "tenon/ops/powers.h"
 #include "tenon/ops/shape.h"
@@ -61,6 +62,7 @@ void register_activation_smooth(Registry& ops) {
                        .scalar = [](Expr self) { return loop::sigmoid(self); },
                        .vjp = {{"self", [](Vjp& v) { return sigmoid_backward(v.grad(), v.out()); }}},
                        .promote = Promote::int_to_float,
+                       .complex = complex_of_one<complex::sigmoid>,
                    });
   ops.alias(sigmoid, {"special_expit"});
   ops.add(sigmoid_backward,
@@ -77,6 +79,7 @@ void register_activation_smooth(Registry& ops) {
                     .scalar = [](Expr self) { return loop::tanh(self); },
                     .vjp = {{"self", [](Vjp& v) { return tanh_backward(v.grad(), v.out()); }}},
                     .promote = Promote::int_to_float,
+                    .complex = complex_of_one<complex::tanh>,
                 });
   ops.add(tanh_backward,
           {
@@ -127,6 +130,7 @@ void register_activation_smooth(Registry& ops) {
                     .meta = floating_meta,
                     .scalar = [](Expr self) { return self / (1.0 + loop::exp(-self)); },
                     .vjp = {{"self", [](Vjp& v) { return silu_backward(v.grad(), v["self"]); }}},
+                    .complex = [](Build& b) { return mul(b["self"], sigmoid(b["self"])); },
                 });
   ops.add(silu_backward, {
                              .schema = "silu_backward(Tensor grad_output, Tensor self) -> Tensor",

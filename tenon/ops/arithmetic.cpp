@@ -1,5 +1,7 @@
 #include "tenon/ops/arithmetic.h"
 
+#include "tenon/ops/complex.h"
+#include "tenon/ops/complex_functions.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/views.h"
 #include "tenon/rules/infer.h"
@@ -71,6 +73,18 @@ Expr interpolated(Expr self, Expr end, Expr weight) {
   return loop::select(loop::abs(weight) < 0.5, self + weight * step, end - step * (1.0 - weight));
 }
 
+template <int sign>
+Results complex_sum(Build& b) {
+  Complex other = operand(b, "other");
+  if (!b.arg("alpha").is<SymInt>() || b.number("alpha") != 1) other = operand(b, "alpha") * other;
+  return one(joined(sign > 0 ? operand(b, "self") + other : operand(b, "self") - other));
+}
+
+Results complex_interpolation(Build& b) {
+  Complex self = operand(b, "self");
+  return one(joined(self + operand(b, "weight") * (operand(b, "end") - self)));
+}
+
 Metas integral_meta(MetaCall& m) {
   m.require(is_integral(common_dtype(m)), "expected integers, got ", describe(m.arg("self")), " and ",
             describe(m.arg("other")));
@@ -88,6 +102,7 @@ void register_arithmetic(Registry& ops) {
                    .vjp = {{"self", [](Vjp& v) { return v.grad(); }},
                            {"other", [](Vjp& v) { return scaled(v.grad(), v, "alpha"); }}},
                    .promotes = "self, other",
+                   .complex = complex_sum<1>,
                });
   ops.overload(add, {"add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"});
   ops.add(sub, {
@@ -102,6 +117,7 @@ void register_arithmetic(Registry& ops) {
                    .vjp = {{"self", [](Vjp& v) { return v.grad(); }},
                            {"other", [](Vjp& v) { return -scaled(v.grad(), v, "alpha"); }}},
                    .promotes = "self, other",
+                   .complex = complex_sum<-1>,
                });
   ops.overload(sub, sub_scalar, "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor");
   ops.alias(sub, {"subtract.Tensor"});
@@ -118,6 +134,7 @@ void register_arithmetic(Registry& ops) {
                            .vjp = {{"self", [](Vjp& v) { return -scaled(v.grad(), v, "alpha"); }},
                                    {"other", [](Vjp& v) { return v.grad(); }}},
                            .promotes = "self, other",
+                           .complex = [](Build& b) { return sub(b["other"], b["self"], kw("alpha", b.arg("alpha"))); },
                        });
   ops.overload(rsub_tensor, rsub, "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor");
   ops.add(mul, {
@@ -127,6 +144,7 @@ void register_arithmetic(Registry& ops) {
                    .scalar = product,
                    .vjp = {{"self", [](Vjp& v) { return mul(v.grad(), v.arg("other")); }},
                            {"other", [](Vjp& v) { return v.grad() * v["self"]; }}},
+                   .complex = complex_of_two<complex::product>,
                });
   ops.overload(mul, mul_scalar, "mul.Scalar(Tensor self, Scalar other) -> Tensor");
   ops.alias(mul, {"multiply.Tensor"});
@@ -139,6 +157,7 @@ void register_arithmetic(Registry& ops) {
                    .vjp = {{"self", [](Vjp& v) { return div(v.grad(), v.arg("other")); }},
                            {"other", [](Vjp& v) { return -v.grad() * (v.out() / v["other"]); }}},
                    .promote = Promote::int_to_float,
+                   .complex = complex_of_two<complex::quotient>,
                });
   ops.overload(div, div_scalar, "div.Scalar(Tensor self, Scalar other) -> Tensor");
   ops.alias(div, {"divide.Tensor", "true_divide.Tensor"});
@@ -160,6 +179,10 @@ void register_arithmetic(Registry& ops) {
                                    return -v.grad() * (v.out() / v["other"]);
                                  }}},
                         .promotes = "self, other",
+                        .complex = [](Build& b) -> Results {
+                          b.require(!b.given("rounding_mode"), "complex numbers cannot be divided with rounding");
+                          return div(b.arg("self"), b.arg("other"));
+                        },
                     });
   ops.overload(div_mode, div_scalar_mode,
                "div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor");
@@ -198,6 +221,7 @@ void register_arithmetic(Registry& ops) {
                    .meta = numeric_meta,
                    .scalar = [](Expr self) { return -self; },
                    .vjp = {{"self", [](Vjp& v) { return -v.grad(); }}},
+                   .complex = [](Build& b) { return by_parts(b, "self"); },
                });
   ops.alias(neg, {"negative"});
   ops.add({
@@ -215,6 +239,7 @@ void register_arithmetic(Registry& ops) {
                           .scalar = [](Expr self) { return call(loop::Fn::reciprocal, self); },
                           .vjp = {{"self", [](Vjp& v) { return -v.grad() * v.out() * v.out(); }}},
                           .promote = Promote::int_to_float,
+                          .complex = complex_of_one<complex::reciprocal>,
                       });
   ops.add(addcmul, {
                        .schema = "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
@@ -229,6 +254,10 @@ void register_arithmetic(Registry& ops) {
                                   return {g * v["tensor2"], g * v["tensor1"]};
                                 }}},
                        .promotes = "self, tensor1, tensor2",
+                       .complex = [](Build& b) -> Results {
+                         return one(joined(operand(b, "self") +
+                                           operand(b, "value") * operand(b, "tensor1") * operand(b, "tensor2")));
+                       },
                    });
   ops.add(addcdiv, {
                        .schema = "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
@@ -248,6 +277,10 @@ void register_arithmetic(Registry& ops) {
                                   return {slope, -slope * (v["tensor1"] / v["tensor2"])};
                                 }}},
                        .promotes = "self, tensor1, tensor2",
+                       .complex = [](Build& b) -> Results {
+                         return one(joined(operand(b, "self") +
+                                           operand(b, "value") * operand(b, "tensor1") / operand(b, "tensor2")));
+                       },
                    });
   ops.add({
       .schema = "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
@@ -257,6 +290,7 @@ void register_arithmetic(Registry& ops) {
       .vjp = {{"self", [](Vjp& v) { return v.grad() * (1 - v.number("weight")); }},
               {"end", [](Vjp& v) { return mul(v.grad(), v.arg("weight")); }}},
       .promotes = "self, end",
+      .complex = complex_interpolation,
   });
   ops.add(lerp, {
                     .schema = "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
@@ -267,6 +301,7 @@ void register_arithmetic(Registry& ops) {
                             {"end", [](Vjp& v) { return v.grad() * v["weight"]; }},
                             {"weight", [](Vjp& v) { return v.grad() * (v["end"] - v["self"]); }}},
                     .promote = Promote::first,
+                    .complex = complex_interpolation,
                 });
   ops.add({
       .schema = "gcd(Tensor self, Tensor other) -> Tensor",

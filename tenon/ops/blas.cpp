@@ -2,6 +2,7 @@
 
 #include "tenon/base/saturate.h"
 #include "tenon/ops/arithmetic.h"
+#include "tenon/ops/complex.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/einsum.h"
 #include "tenon/ops/linalg.h"
@@ -84,15 +85,17 @@ Tensor multiplied(const Tensor& a, const Tensor& b, const ArgsView& call) {
 
 // Numbers meet integers as integers, truth values as truth.
 Tensor scaled(const Tensor& x, const ArgsView& call, const char* by) {
+  if (call.arg(by).is<std::complex<double>>()) return mul(x, call.arg(by));
   if (x.dtype() == DType::boolean) return mul(x, call.number(by) != 0);
-  if (!is_floating(x.dtype())) return mul(x, saturated(call.number(by)));
+  if (!is_differentiable(x.dtype())) return mul(x, saturated(call.number(by)));
   return call.number(by) == 1 ? x : mul(x, call.arg(by));
 }
 
 // beta * self + alpha * product; beta of 0 means self is not looked at, not even its NaN, and has a gradient of zeros.
 Tensor combined(const ArgsView& call, const Tensor& product) {
   Tensor p = scaled(product, call, "alpha");
-  if (call.number("beta") == 0) return where(full(Sizes{}, false, kw("dtype", DType::boolean)), call["self"], p);
+  if (!call.arg("beta").is<std::complex<double>>() && call.number("beta") == 0)
+    return where(full(Sizes{}, false, kw("dtype", DType::boolean)), call["self"], p);
   return scaled(call["self"], call, "beta") + p;
 }
 
@@ -115,6 +118,7 @@ void register_blas(Registry& ops) {
                   .lower = [](Lower& l) { lower_product(l, l["self"], l["mat2"], l.out()); },
                   .vjp = {{"self", [](Vjp& v) { return mm(v.grad(), transposed(v["mat2"])); }},
                           {"mat2", [](Vjp& v) { return mm(transposed(v["self"]), v.grad()); }}},
+                  .complex = [](Build& b) { return by_products(b, "self", "mat2"); },
               });
   ops.add(
       bmm,
@@ -127,6 +131,7 @@ void register_blas(Registry& ops) {
           .lower = [](Lower& l) { lower_product(l, l["self"], l["mat2"], l.out()); },
           .vjp = {{"self", [](Vjp& v) { return bmm(v.grad(), transposed(v["mat2"])); }},
                   {"mat2", [](Vjp& v) { return bmm(transposed(v["self"]), v.grad()); }}},
+          .complex = [](Build& b) { return by_products(b, "self", "mat2"); },
       });
   ops.add(addmm,
           {
@@ -152,6 +157,7 @@ void register_blas(Registry& ops) {
               .vjp = {{"self", [](Vjp& v) { return scaled(v.grad(), v, "beta"); }},
                       {"mat1", [](Vjp& v) { return scaled(mm(v.grad(), transposed(v["mat2"])), v, "alpha"); }},
                       {"mat2", [](Vjp& v) { return scaled(mm(transposed(v["mat1"]), v.grad()), v, "alpha"); }}},
+              .complex = [](Build& b) { return one(combined(b, mm(b["mat1"], b["mat2"]))); },
           });
   ops.add(matmul, {
                       .schema = "matmul(Tensor self, Tensor other) -> Tensor",
@@ -232,7 +238,10 @@ void register_blas(Registry& ops) {
   ops.add({
       .schema = "vdot(Tensor self, Tensor other) -> Tensor",
       .kind = OpKind::composite,
-      .decompose = [](Build& b) { return dot(b["self"], b["other"]); },
+      .decompose =
+          [](Build& b) {
+            return is_complex(b["self"].dtype()) ? dot(conjugate(b["self"]), b["other"]) : dot(b["self"], b["other"]);
+          },
   });
   ops.add(outer, {
                      .schema = "outer(Tensor self, Tensor vec2) -> Tensor",

@@ -83,7 +83,7 @@ Results slopes(Build& b, const std::vector<int64_t>& dims, const std::vector<Spa
   b.require(spacing.size() == dims.size(), "spacing: expected one for each of ", dims.size(), " dimensions, got ",
             spacing.size());
   std::vector<Tensor> out;
-  Tensor self = b["self"], x = self.rank() && !is_floating(self.dtype()) ? to(self, DType::f32) : self;
+  Tensor self = b["self"], x = self.rank() && !is_differentiable(self.dtype()) ? to(self, DType::f32) : self;
   for (size_t i = 0; i < dims.size(); ++i) {
     if (x.rank() == 0) break;
     SymInt n = x.size(dims[i]);

@@ -1,8 +1,11 @@
 #include "tenon/ops/comparison.h"
 
 #include "tenon/ops/arithmetic.h"
+#include "tenon/ops/complex.h"
+#include "tenon/ops/complex_functions.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/logical.h"
+#include "tenon/ops/sign.h"
 #include "tenon/ops/where.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
@@ -34,20 +37,29 @@ Grads tied_gradients(const Tensor& g, const Tensor& a, const Tensor& b, bool lar
   return {where(first_loses, 0.0, half), where(second_loses, 0.0, half)};
 }
 
-#define TENON_COMPARISON(handle, symbol)                                              \
+static Results complex_closeness(Build& b) {
+  Tensor x = b["self"], y = b["other"], away = abs(sub(x, y));
+  Tensor near = logical_and(isfinite(away), le(away, Tensor(abs(y)) * b.number("rtol") + b.number("atol")));
+  Tensor close = logical_or(eq(x, y), near);
+  if (b.flag("equal_nan")) close = logical_or(close, logical_and(isnan(x), isnan(y)));
+  return one(close);
+}
+
+#define TENON_COMPARISON(handle, symbol, ...)                                         \
   ops.add(handle, {.schema = #handle ".Tensor(Tensor self, Tensor other) -> Tensor",  \
                    .kind = OpKind::pointwise,                                         \
                    .scalar = [](Expr self, Expr other) { return self symbol other; }, \
-                   .promote = Promote::to_boolean});                                  \
+                   .promote = Promote::to_boolean,                                    \
+                   __VA_ARGS__});                                                     \
   ops.overload(handle, handle##_scalar, #handle ".Scalar(Tensor self, Scalar other) -> Tensor")
 
 void register_comparison(Registry& ops) {
-  TENON_COMPARISON(eq, ==);
-  TENON_COMPARISON(ne, !=);
-  TENON_COMPARISON(lt, <);
-  TENON_COMPARISON(le, <=);
-  TENON_COMPARISON(gt, >);
-  TENON_COMPARISON(ge, >=);
+  TENON_COMPARISON(eq, ==, .complex = real_of_two<complex::eq>);
+  TENON_COMPARISON(ne, !=, .complex = real_of_two<complex::ne>);
+  TENON_COMPARISON(lt, <, );
+  TENON_COMPARISON(le, <=, );
+  TENON_COMPARISON(gt, >, );
+  TENON_COMPARISON(ge, >=, );
   ops.alias(ne, {"not_equal.Tensor"});
   ops.alias(ne_scalar, {"not_equal.Scalar"});
   ops.alias(lt, {"less.Tensor"});
@@ -117,24 +129,28 @@ void register_comparison(Registry& ops) {
                              return close || (finite && error <= x.number("atol") + loop::abs(x.number("rtol") * b));
                            },
                        .promote = Promote::to_boolean,
+                       .complex = complex_closeness,
                    });
   ops.add(isnan, {
                      .schema = "isnan(Tensor self) -> Tensor",
                      .kind = OpKind::pointwise,
                      .scalar = [](Expr self) { return loop::is_nan(self); },
                      .promote = Promote::to_boolean,
+                     .complex = real_of_one<complex::isnan>,
                  });
   ops.add(isinf, {
                      .schema = "isinf(Tensor self) -> Tensor",
                      .kind = OpKind::pointwise,
                      .scalar = [](Expr self) { return call(loop::Fn::is_inf, self); },
                      .promote = Promote::to_boolean,
+                     .complex = real_of_one<complex::isinf>,
                  });
   ops.add(isfinite, {
                         .schema = "isfinite(Tensor self) -> Tensor",
                         .kind = OpKind::pointwise,
                         .scalar = [](Expr self) { return !(call(loop::Fn::is_inf, self) || loop::is_nan(self)); },
                         .promote = Promote::to_boolean,
+                        .complex = real_of_one<complex::isfinite>,
                     });
   ops.add({
       .schema = "isposinf(Tensor self) -> Tensor",

@@ -2,6 +2,7 @@
 
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/comparison.h"
+#include "tenon/ops/complex.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/views.h"
 #include "tenon/ops/where.h"
@@ -39,6 +40,15 @@ Results converted(const Tensor& x, std::optional<DType> dtype, bool copy_wanted,
                  kw("memory_format", format));
 }
 
+// Of complex numbers real dtypes keep the real part, truth both.
+Results complex_conversion(Build& b) {
+  Tensor x = b["self"];
+  std::optional<DType> dtype = b.dtype("dtype");
+  if (!is_complex(x.dtype())) return as_real_part(b);
+  if (dtype == DType::boolean) return one(is_nonzero(parts_of(x)));
+  return dtype && !is_complex(*dtype) ? on_real(b, real(x)) : by_parts(b, "self");
+}
+
 }  // namespace
 
 void register_conversion(Registry& ops) {
@@ -52,6 +62,7 @@ void register_conversion(Registry& ops) {
                      },
                      .scalar = [](Expr self) { return self; },
                      .vjp = {{"self", [](Vjp& v) { return v.grad(); }}},
+                     .complex = [](Build& b) { return by_parts(b, "self"); },
                  });
   ops.add({
       .schema = "lift_fresh_copy(Tensor self) -> Tensor",
@@ -78,6 +89,7 @@ void register_conversion(Registry& ops) {
               .scalar = [](Expr self) { return self; },
               .vjp = {{"self", [](Vjp& v) { return v.grad(); }}},  // the driver converts back
               .promote = Promote::own,
+              .complex = complex_conversion,
           });
   ops.add(copy,
           {
@@ -97,6 +109,10 @@ void register_conversion(Registry& ops) {
               .scalar = [](Expr /*self*/, Expr src) { return src; },
               .vjp = {{"self", [](Vjp& v) { return zeros_like(v.grad()); }}, {"src", [](Vjp& v) { return v.grad(); }}},
               .promote = Promote::first,
+              .complex = [](Build& b) -> Results {
+                if (is_complex(b.meta("self").dtype)) return by_parts(b, "self, src");
+                return copy(b["self"], real(b["src"]));
+              },
           });
   ops.add(overlay, {
                        // a write hidden from autograd: the value is the new one, the gradient goes to the old one
@@ -113,6 +129,7 @@ void register_conversion(Registry& ops) {
                        },
                        .vjp = {{"old", [](Vjp& v) { return v.grad(); }}},
                        .promote = Promote::first,
+                       .complex = [](Build& b) { return by_parts(b, "old, data"); },
                    });
   ops.add(contiguous,
           {

@@ -1,6 +1,7 @@
 #include "tenon/ops/convolution.h"
 
 #include "tenon/ops/arithmetic.h"
+#include "tenon/ops/complex.h"
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/gradient_operator.h"
 #include "tenon/ops/padding.h"
@@ -347,6 +348,17 @@ void add_convolutions(Registry& ops, const char* conv_schema, const char* paddin
   ops.add({.schema = transpose_schema, .kind = OpKind::composite, .decompose = conv_transpose<space>});
 }
 
+Results complex_convolution(Build& b) {
+  CallArgs args(b.args.begin(), b.args.end());
+  args[b.index("bias")] = CallArg();
+  Build plain(b.op, args);
+  Results products = by_products(plain, "input", "weight");
+  if (!b.given("bias")) return products;
+  Sizes sizes(b.meta("input").rank() - 1, SymInt(1));
+  sizes[0] = b.meta("bias").sizes[0];
+  return add(products, reshape(b["bias"], sizes));
+}
+
 }  // namespace
 
 void register_convolution(Registry& ops) {
@@ -357,6 +369,7 @@ void register_convolution(Registry& ops) {
                            .meta = convolution_meta,
                            .lower = lower_convolution,
                            .vjp = {{"input, weight, bias", convolution_vjp}},
+                           .complex = complex_convolution,
                        });
   ops.add(convolution_backward, {
                                     .schema = "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, "

@@ -1,5 +1,6 @@
 #include "tenon/ops/creation.h"
 
+#include "tenon/ops/complex.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
 
@@ -75,6 +76,22 @@ void lower_eye(Lower& l) {
   l.tensor([&](const Index& i) { return cast(i[0] == i[1], loop::compute_of(l.out().dtype())); });
 }
 
+// As pairs of the same strides.
+Results complex_strided(Build& b) {
+  CallArgs args(b.args.begin(), b.args.end());
+  DType dtype = b.dtype("dtype").value_or(args[0].is<Tensor>() ? b.meta("self").dtype : DType::f32);
+  if (!is_complex(dtype)) return on_real(b, real(b["self"]));
+  Sizes sizes = b.ints("size"), strides = b.ints("stride");
+  for (SymInt& stride : strides) stride = stride * 2;
+  sizes.push_back(2);
+  strides.push_back(1);
+  args[b.index("size")] = sizes;
+  args[b.index("stride")] = strides;
+  args[b.index("dtype")] = real_of(dtype);
+  if (args[0].is<Tensor>()) args[0] = parts_of(b["self"]).re;
+  return view_as_complex(Tensor(call_op(b.op, std::move(args))));
+}
+
 }  // namespace
 
 void register_creation(Registry& ops) {
@@ -84,16 +101,19 @@ void register_creation(Registry& ops) {
                       return factory_meta(m, m.ints("size"), number_dtype(m.arg("fill_value")));
                     },
                     .lower = lower_full,
+                    .complex = [](Build& b) { return by_parts(b, "fill_value"); },
                 });
   ops.add({
       .schema = "zeros(SymInt[] size, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
       .meta = sized_meta,
       .lower = lower_zeros,
+      .complex = [](Build& b) { return by_parts(b, ""); },
   });
   ops.add(ones, {
                     .schema = "ones(SymInt[] size, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
                     .meta = sized_meta,
                     .lower = lower_ones,
+                    .complex = as_real_part,
                 });
   ops.add({
       .schema =
@@ -104,11 +124,13 @@ void register_creation(Registry& ops) {
         return out;
       },
       .lower = lower_empty,
+      .complex = [](Build& b) { return by_parts(b, ""); },
   });
   ops.add(scalar_tensor, {
                              .schema = "scalar_tensor(Scalar s, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
                              .meta = [](MetaCall& m) -> Metas { return factory_meta(m, {}, DType::f32); },
                              .lower = [](Lower& l) { lower_number(l, "s"); },
+                             .complex = [](Build& b) { return by_parts(b, "s"); },
                          });
   ops.add(full_like, {
                          .schema = "full_like(Tensor self, Scalar fill_value, *, " TENON_TENSOR_OPTIONS
@@ -116,6 +138,7 @@ void register_creation(Registry& ops) {
                          .meta = like_meta,
                          .lower = lower_full,
                          .vjp = no_gradient(),
+                         .complex = [](Build& b) { return by_parts(b, "self, fill_value"); },
                      });
   ops.add(zeros_like, {
                           .schema = "zeros_like(Tensor self, *, " TENON_TENSOR_OPTIONS
@@ -123,6 +146,7 @@ void register_creation(Registry& ops) {
                           .meta = like_meta,
                           .lower = lower_zeros,
                           .vjp = no_gradient(),
+                          .complex = [](Build& b) { return by_parts(b, "self"); },
                       });
   ops.add(ones_like, {
                          .schema = "ones_like(Tensor self, *, " TENON_TENSOR_OPTIONS
@@ -130,6 +154,7 @@ void register_creation(Registry& ops) {
                          .meta = like_meta,
                          .lower = lower_ones,
                          .vjp = no_gradient(),
+                         .complex = as_real_part,
                      });
   ops.add(empty_like, {
                           .schema = "empty_like(Tensor self, *, " TENON_TENSOR_OPTIONS
@@ -137,24 +162,28 @@ void register_creation(Registry& ops) {
                           .meta = like_meta,
                           .lower = lower_empty,
                           .vjp = no_gradient(),
+                          .complex = [](Build& b) { return by_parts(b, "self"); },
                       });
   ops.add(new_zeros, {
                          .schema = "new_zeros(Tensor self, SymInt[] size, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
                          .meta = new_like_meta,
                          .lower = lower_zeros,
                          .vjp = no_gradient(),
+                         .complex = [](Build& b) { return by_parts(b, "self"); },
                      });
   ops.add({
       .schema = "new_ones(Tensor self, SymInt[] size, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
       .meta = new_like_meta,
       .lower = lower_ones,
       .vjp = no_gradient(),
+      .complex = as_real_part,
   });
   ops.add({
       .schema = "new_empty(Tensor self, SymInt[] size, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
       .meta = new_like_meta,
       .lower = lower_empty,
       .vjp = no_gradient(),
+      .complex = [](Build& b) { return by_parts(b, "self"); },
   });
   ops.add(new_full, {
                         .schema = "new_full(Tensor self, SymInt[] size, Scalar fill_value, *, " TENON_TENSOR_OPTIONS
@@ -162,6 +191,7 @@ void register_creation(Registry& ops) {
                         .meta = new_like_meta,
                         .lower = lower_full,
                         .vjp = no_gradient(),
+                        .complex = [](Build& b) { return by_parts(b, "self, fill_value"); },
                     });
   ops.add({
       .schema = "new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
@@ -172,6 +202,7 @@ void register_creation(Registry& ops) {
       },
       .lower = lower_empty,
       .vjp = no_gradient(),
+      .complex = complex_strided,
   });
   ops.add({
       .schema = "empty_strided(SymInt[] size, SymInt[] stride, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
@@ -181,6 +212,7 @@ void register_creation(Registry& ops) {
         return out;
       },
       .lower = lower_empty,
+      .complex = complex_strided,
   });
   ops.add({
       .schema = "prims::_make_token() -> Tensor",
@@ -206,6 +238,7 @@ void register_creation(Registry& ops) {
         return out;
       },
       .lower = lower_empty,
+      .complex = [](Build& b) { return by_parts(b, ""); },
   });
   ops.add({
       .schema = "eye(SymInt n, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
@@ -213,6 +246,7 @@ void register_creation(Registry& ops) {
         return factory_meta(m, {m.integer("n"), m.integer("n")}, DType::f32);
       },
       .lower = lower_eye,
+      .complex = as_real_part,
   });
   ops.add(eye, {
                    .schema = "eye.m(SymInt n, SymInt m, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
@@ -220,6 +254,7 @@ void register_creation(Registry& ops) {
                      return factory_meta(m, {m.integer("n"), m.integer("m")}, DType::f32);
                    },
                    .lower = lower_eye,
+                   .complex = as_real_part,
                });
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tenon/ops/complex.h"
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/view_writes.h"
@@ -53,11 +54,13 @@ void register_diagonal(Registry& ops) {
             return diagonal_scatter(zeros(b.ints("input_sizes"), b["grad_output"]), b["grad_output"], b.arg("offset"),
                                     b.arg("dim1"), b.arg("dim2"));
           },
+      .complex = [](Build& b) { return by_parts(b, "grad_output"); },
   });
   ops.add(diag_embed, {
                           .schema = "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
                           .kind = OpKind::composite,
                           .decompose = embedded_diagonal,
+                          .complex = [](Build& b) { return by_parts(b, "self"); },
                       });
   ops.add({
       .schema = "diag(Tensor self, int diagonal=0) -> Tensor",

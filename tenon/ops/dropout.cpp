@@ -55,7 +55,7 @@ void register_dropout(Registry& ops) {
                 Tensor x = b["input"];
                 double p = b.number("p");
                 check_probability(b, p);
-                b.require(is_floating(x.dtype()), "expected a floating point tensor, got ", x.meta());
+                b.require(is_differentiable(x.dtype()), "expected a floating point tensor, got ", x.meta());
                 bool train = !b.given("train") || b.flag("train");
                 if (x.numel() == SymInt(0) || !train)
                   return {{CallArg(Tensor(clone(x))), CallArg(Tensor(ones_like(x, kw("dtype", DType::boolean))))}};

@@ -1,5 +1,6 @@
 #include "tenon/ops/flip.h"
 
+#include "tenon/ops/complex.h"
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/views.h"
 #include "tenon/rules/infer.h"
@@ -106,6 +107,7 @@ void register_flip(Registry& ops) {
                     .meta = flip_meta,
                     .lower = lower_flip,
                     .vjp = {{"self", [](Vjp& v) { return flip(v.grad(), v.arg("dims")); }}},
+                    .complex = [](Build& b) { return by_parts(b, "self"); },
                 });
   ops.add({
       .schema = "fliplr(Tensor self) -> Tensor",
@@ -135,6 +137,7 @@ void register_flip(Registry& ops) {
                                for (SymInt& s : back) s = -s;
                                return roll(v.grad(), back, v.arg("dims"));
                              }}},
+                    .complex = [](Build& b) { return by_parts(b, "self"); },
                 });
   ops.add({
       .schema = "fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor",

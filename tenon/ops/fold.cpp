@@ -1,6 +1,7 @@
 #include "tenon/ops/fold.h"
 
 #include "tenon/ops/accumulation.h"
+#include "tenon/ops/complex.h"
 #include "tenon/ops/views.h"
 #include "tenon/rules/guards.h"
 #include "tenon/rules/registry.h"
@@ -125,6 +126,7 @@ void register_fold(Registry& ops) {
                      return col2im(v.grad(), Sizes{s[s.size() - 2], s[s.size() - 1]}, v.arg("kernel_size"),
                                    v.arg("dilation"), v.arg("padding"), v.arg("stride"));
                    }}},
+          .complex = [](Build& b) { return by_parts(b, "self"); },
       });
   ops.add(col2im,
           {
@@ -137,6 +139,7 @@ void register_fold(Registry& ops) {
                          return im2col(v.grad(), v.arg("kernel_size"), v.arg("dilation"), v.arg("padding"),
                                        v.arg("stride"));
                        }}},
+              .complex = [](Build& b) { return by_parts(b, "self"); },
           });
   ops.add(unfold_backward,
           {
@@ -155,6 +158,7 @@ void register_fold(Registry& ops) {
                     });
                   },
               .vjp = {{"grad_in", [](Vjp& v) { return unfold(v.grad(), v.arg("dim"), v.arg("size"), v.arg("step")); }}},
+              .complex = [](Build& b) { return by_parts(b, "grad_in"); },
           });
 }
 

@@ -3,6 +3,7 @@
 #include "tenon/ops/accumulation.h"
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/comparison.h"
+#include "tenon/ops/complex.h"
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/indexing.h"
@@ -132,6 +133,7 @@ void register_index_select(Registry& ops) {
                                        return index_add(zeros(v["self"].sizes(), v.grad()), v.arg("dim"), v["index"],
                                                         v.grad());
                                      }}},
+                            .complex = [](Build& b) { return by_parts(b, "self"); },
                         });
   ops.add({
       .schema = "index_select_backward(Tensor grad, SymInt[] self_sizes, int dim, Tensor index) -> Tensor",
@@ -140,6 +142,7 @@ void register_index_select(Registry& ops) {
           [](Build& b) {
             return index_add(zeros(b.ints("self_sizes"), b["grad"]), b.arg("dim"), b["index"], b["grad"]);
           },
+      .complex = [](Build& b) { return by_parts(b, "grad"); },
   });
   ops.add(index_add,
           {
@@ -153,18 +156,21 @@ void register_index_select(Registry& ops) {
                          if (v.number("alpha") == 1) return g;
                          return mul(g, v.arg("alpha"));
                        }}},
+              .complex = [](Build& b) { return by_parts(b, "self, source"); },
           });
   ops.add({
       .schema = "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
       .meta = indexed_meta,
       .lower = [](Lower& l) { lower_indexed(l, Mode::set, false); },
       .vjp = {{"self", zeroed_gradient}, {"source", [](Vjp& v) { return source_gradient(v); }}},
+      .complex = [](Build& b) { return by_parts(b, "self, source"); },
   });
   ops.add(index_fill, {
                           .schema = "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
                           .meta = kept_meta,
                           .lower = lower_index_fill,
                           .vjp = {{"self", zeroed_gradient}},
+                          .complex = [](Build& b) { return by_parts(b, "self, value"); },
                       });
   ops.add({
       .schema = "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
@@ -180,6 +186,7 @@ void register_index_select(Registry& ops) {
                  Tensor g = v.grad(), hit = index_fill(zeros_like(g), v.arg("dim"), v["index"], 1);
                  return sum(where(ne(hit, 0), g, 0.0), Sizes{});  // a place named twice counts once
                }}},
+      .complex = [](Build& b) { return by_parts(b, "self, value"); },
   });
   ops.add({
       .schema = "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool "
@@ -210,6 +217,7 @@ void register_index_select(Registry& ops) {
                 });
               },
           .vjp = {{"self", [](Vjp& v) { return put(zeros(v["self"].sizes(), v.grad()), v["index"], v.grad(), true); }}},
+          .complex = [](Build& b) { return by_parts(b, "self"); },
       });
   ops.add(put, {
                    .schema = "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
@@ -244,6 +252,7 @@ void register_index_select(Registry& ops) {
                               return put(v.grad(), v["index"], zeros(v["source"].sizes(), v.grad()), false);
                             }},
                            {"source", [](Vjp& v) { return reshape(take(v.grad(), v["index"]), v["source"].sizes()); }}},
+                   .complex = [](Build& b) { return by_parts(b, "self, source"); },
                });
 }
 

@@ -2,6 +2,7 @@
 
 #include "tenon/ops/accumulation.h"
 #include "tenon/ops/arithmetic.h"
+#include "tenon/ops/complex.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/masking.h"
 #include "tenon/ops/views.h"
@@ -279,6 +280,7 @@ void register_indexing(Registry& ops) {
                             .vjp = {{"self", index_gradient}},
                             .host = {"index_by_masks", index_errors()},
                             .host_if = [](const ArgsView& call) { return has_mask(call.tensors("indices")); },
+                            .complex = [](Build& b) { return by_parts(b, "self"); },
                         });
   ops.add(unsafe_index, {
                             .schema = "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
@@ -303,6 +305,7 @@ void register_indexing(Registry& ops) {
                     std::vector<Tensor> indices = call.tensors("indices");
                     return has_mask(indices) && !only_first_is_mask(indices);
                   },
+              .complex = [](Build& b) { return by_parts(b, "self, values"); },
           });
   ops.alias(index_put, {"_unsafe_index_put"});
   ops.add({

@@ -1,6 +1,7 @@
 #include "tenon/ops/joining.h"
 
 #include "tenon/ops/arithmetic.h"
+#include "tenon/ops/complex.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/padding.h"
 #include "tenon/ops/views.h"
@@ -160,6 +161,7 @@ void register_joining(Registry& ops) {
                    .meta = cat_meta,
                    .lower = lower_cat,
                    .vjp = {{"tensors", cat_gradient}},
+                   .complex = [](Build& b) { return by_parts(b, "tensors"); },
                });
   ops.alias(cat, {"concat", "concatenate"});
   ops.add(stack, {

@@ -70,7 +70,7 @@ Tensor lu_gradient(const Tensor& p, const Tensor& l, const Tensor& u, Tensor of_
   return matmul(p, out);
 }
 
-Grads factor_gradient(Vjp& v) {
+Grads lu_factor_gradient(Vjp& v) {
   if (!v.grad()) return {};
   Results plu = lu_unpack(v.out(), v.out(1));
   SymInt k = plu[1].size(-1);
@@ -109,7 +109,7 @@ void register_linalg_lu(Registry& ops) {
               .schema = "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> "
                         "(Tensor LU, Tensor pivots, Tensor info)",
               .meta = lu_meta,
-              .vjp = {{"A", factor_gradient}},
+              .vjp = {{"A", lu_factor_gradient}},
               .host = {"linalg_lu_factor", {is_singular}},
           });
   ops.add({

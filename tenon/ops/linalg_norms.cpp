@@ -5,6 +5,7 @@
 
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/comparison.h"
+#include "tenon/ops/complex.h"
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/linalg.h"
@@ -80,14 +81,14 @@ Tensor norm_gradient(Tensor g, const Tensor& x, Tensor y, double p, const Reduce
 }
 
 Results vector_norm(Build& b, const CallArg& dims, bool keepdim, const CallArg& dtype) {
-  b.require(is_floating(b["self"].dtype()), "expected a floating point tensor, got ", b["self"].meta(),
+  b.require(is_differentiable(b["self"].dtype()), "expected a floating point tensor, got ", b["self"].meta(),
             "; convert it first");
   return linalg_vector_norm(b["self"], b.given("p") ? b.arg("p") : CallArg(2), dims, keepdim, kw("dtype", dtype));
 }
 
 Tensor operand(const ArgsView& b) {
   Tensor x = b.dtype("dtype") ? to(b["self"], *b.dtype("dtype")) : b["self"];
-  b.require(is_floating(x.dtype()), "expected a floating point tensor, got ", x.meta());
+  b.require(is_differentiable(x.dtype()), "expected a floating point tensor, got ", x.meta());
   return x;
 }
 
@@ -156,6 +157,7 @@ void register_linalg_norms(Registry& ops) {
                          Tensor x = v.dtype("dtype") ? to(v["self"], *v.dtype("dtype")) : v["self"];
                          return norm_gradient(v.grad(), x, v.out(), v.number("ord"), Reduced(v, x.sizes()));
                        }}},
+              .complex = [](Build& b) { return on_real(b, abs(b["self"])); },
           });
   ops.add({
       .schema = "norm.Scalar(Tensor self, Scalar p=2) -> Tensor",

@@ -52,7 +52,7 @@ Grads exponential_gradient(Vjp& v) {
 
 // 1, x, x², ...
 Tensor powers(const Tensor& x, SymInt count) {
-  Tensor from = is_floating(x.dtype()) ? x : to(x, DType::i64);
+  Tensor from = is_differentiable(x.dtype()) ? x : to(x, DType::i64);
   Sizes sizes = joined(from.sizes(), {count - 1}), first = joined(from.sizes(), {1});
   Tensor more = cumprod(expand(unsqueeze(from, -1), sizes), -1);
   return cat(std::vector<Tensor>{ones(first, kw("dtype", from.dtype()), kw("device", from.meta().device)), more}, -1);
@@ -103,7 +103,8 @@ void register_linalg_powers(Registry& ops) {
         b.require(x.rank() == 1 && x.dtype() != DType::boolean, "expected numbers in 1 dimension, got ", x.meta());
         SymInt n = b.given("N") ? b.integer("N") : x.size(0);
         b.require(!n.is_int() || n.as_int() >= 0, "N: expected a number that is not negative, got ", n);
-        if (n == SymInt(0)) return one(zeros(Sizes{x.size(0), 0}, is_floating(x.dtype()) ? x : to(x, DType::i64)));
+        if (n == SymInt(0))
+          return one(zeros(Sizes{x.size(0), 0}, is_differentiable(x.dtype()) ? x : to(x, DType::i64)));
         Tensor table = powers(x, n);
         return b.flag("increasing") ? one(table) : flip(table, Sizes{1});
       },

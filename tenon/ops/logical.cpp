@@ -1,5 +1,6 @@
 #include "tenon/ops/logical.h"
 
+#include "tenon/ops/complex.h"
 #include "tenon/rules/infer.h"
 #include "tenon/rules/registry.h"
 
@@ -48,26 +49,38 @@ void register_logical(Registry& ops) {
                            .kind = OpKind::pointwise,
                            .scalar = [](Expr self) { return !self; },
                            .promote = Promote::to_boolean,
+                           .complex = on_truth,
                        });
   ops.add(logical_and, {
                            .schema = "logical_and(Tensor self, Tensor other) -> Tensor",
                            .kind = OpKind::pointwise,
                            .scalar = [](Expr self, Expr other) { return self && other; },
                            .promote = Promote::to_boolean,
+                           .complex =
+                               [](Build& b) {
+                                 return logical_and(is_nonzero(parts_of(b["self"])), is_nonzero(parts_of(b["other"])));
+                               },
                        });
   ops.add(logical_or, {
                           .schema = "logical_or(Tensor self, Tensor other) -> Tensor",
                           .kind = OpKind::pointwise,
                           .scalar = [](Expr self, Expr other) { return self || other; },
                           .promote = Promote::to_boolean,
+                          .complex =
+                              [](Build& b) {
+                                return logical_or(is_nonzero(parts_of(b["self"])), is_nonzero(parts_of(b["other"])));
+                              },
                       });
-  ops.add(logical_xor,
-          {
-              .schema = "logical_xor(Tensor self, Tensor other) -> Tensor",
-              .kind = OpKind::pointwise,
-              .scalar = [](Expr self, Expr other) { return call(loop::Fn::logical_xor, truth(self), truth(other)); },
-              .promote = Promote::to_boolean,
-          });
+  ops.add(
+      logical_xor,
+      {
+          .schema = "logical_xor(Tensor self, Tensor other) -> Tensor",
+          .kind = OpKind::pointwise,
+          .scalar = [](Expr self, Expr other) { return call(loop::Fn::logical_xor, truth(self), truth(other)); },
+          .promote = Promote::to_boolean,
+          .complex =
+              [](Build& b) { return logical_xor(is_nonzero(parts_of(b["self"])), is_nonzero(parts_of(b["other"]))); },
+      });
   ops.add(bitwise_not, {
                            .schema = "bitwise_not(Tensor self) -> Tensor",
                            .kind = OpKind::pointwise,

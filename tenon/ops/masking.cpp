@@ -1,6 +1,7 @@
 #include "tenon/ops/masking.h"
 
 #include "tenon/ops/arithmetic.h"
+#include "tenon/ops/complex.h"
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/indexing.h"
@@ -78,6 +79,7 @@ void register_masking(Registry& ops) {
                        .schema = "nonzero(Tensor self) -> Tensor",
                        .meta = [](MetaCall& m) -> Metas { return nonzero_meta(m.meta("self"), data_dependent_size()); },
                        .host = {"nonzero"},
+                       .complex = on_truth,
                    });
   ops.alias(nonzero, {"argwhere"});
   ops.add({
@@ -98,6 +100,7 @@ void register_masking(Registry& ops) {
                                             DType::i64);
                               },
                               .lower = lower_nonzero_static,
+                              .complex = on_truth,
                           });
   ops.add({
       .schema = "masked_select(Tensor self, Tensor mask) -> Tensor",
@@ -112,6 +115,7 @@ void register_masking(Registry& ops) {
                  return masked_scatter(zeros(sizes, v.grad()), v["mask"], v.grad());
                }}},
       .host = {"masked_select"},
+      .complex = [](Build& b) { return by_parts(b, "self"); },
   });
   ops.add(
       masked_scatter,
@@ -126,6 +130,7 @@ void register_masking(Registry& ops) {
           .lower = lower_masked_scatter,
           .vjp = {{"self", [](Vjp& v) { return where(v["mask"], 0.0, v.grad()); }},
                   {"source", [](Vjp& v) { return masked_scatter_backward(v.grad(), v["mask"], v["source"].sizes()); }}},
+          .complex = [](Build& b) { return by_parts(b, "self, source"); },
       });
   ops.add(masked_scatter_backward,
           {

@@ -58,6 +58,7 @@ std::array<Tensor, 3> normalization_gradient(const NormalizationGradient& of) {
 }
 
 Results masked_results(const Build& b, const std::array<Tensor, 3>& gradients) {
+  b.supports(!meets_complex(b.args), "complex tensors are not supported yet");
   Metas metas = *infer(b.op, b.args);
   Results out;
   for (size_t i = 0; i < gradients.size(); ++i) {

@@ -1,6 +1,7 @@
 #include "tenon/ops/padding.h"
 
 #include "tenon/ops/accumulation.h"
+#include "tenon/ops/complex.h"
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/gradient_operator.h"
 #include "tenon/ops/joining.h"
@@ -12,7 +13,7 @@
 
 namespace tenon {
 
-Handle constant_pad_nd;
+Handle constant_pad_nd, pad;
 static Handle circular;
 // Pads of the last n dimensions that repeat what is there, and their gradients.
 template <size_t n, bool reflected>
@@ -183,6 +184,7 @@ void add_repeating_pad(Registry& ops, const char* schema, const char* backward_s
           .lower = [](Lower& l) { lower_repeating(l, n, reflected); },
           .vjp = {{"self",
                    [](Vjp& v) { return repeating_pad_backward<n, reflected>(v.grad(), v["self"], v.arg("padding")); }}},
+          .complex = [](Build& b) { return by_parts(b, "self"); },
       });
   ops.add(repeating_pad_backward<n, reflected>,
           {
@@ -211,6 +213,7 @@ void register_padding(Registry& ops) {
                                           for (SymInt& p : back) p = -p;
                                           return constant_pad_nd(v.grad(), back, 0);
                                         }}},
+                               .complex = [](Build& b) { return by_parts(b, "self, value"); },
                            });
   add_repeating_pad<1, true>(ops, "reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
                              "reflection_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor");
@@ -232,11 +235,11 @@ void register_padding(Registry& ops) {
                         .kind = OpKind::composite,
                         .decompose = padded_circularly,
                     });
-  ops.add({
-      .schema = "pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return padded(b, b.string("mode")); },
-  });
+  ops.add(pad, {
+                   .schema = "pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor",
+                   .kind = OpKind::composite,
+                   .decompose = [](Build& b) { return padded(b, b.string("mode")); },
+               });
   ops.add({
       .schema = "_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor",
       .kind = OpKind::composite,

@@ -4,6 +4,6 @@
 
 namespace tenon {
 
-extern Handle constant_pad_nd;
+extern Handle constant_pad_nd, pad;
 
 }  // namespace tenon

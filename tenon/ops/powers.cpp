@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tenon/ops/arithmetic.h"
+#include "tenon/ops/complex_functions.h"
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/logical.h"
@@ -13,7 +14,7 @@
 namespace tenon {
 
 Handle pow_scalar, pow_tensor, pow_base, square, sqrt, rsqrt, exp, exp2, expm1, log, log2, log10, log1p, xlogy,
-    logaddexp;
+    logaddexp, hypot;
 
 static Handle xlog1py, xlogy_scalar_self, xlogy_scalar_other, float_power, float_power_scalar, ldexp;
 
@@ -23,7 +24,7 @@ using loop::Expr;
 
 Results power_in_double(Build& b) {
   auto wide = [](const CallArg& a) -> CallArg {
-    if (auto* t = a.get<Tensor>()) return to(*t, DType::f64);
+    if (auto* t = a.get<Tensor>()) return to(*t, is_complex(t->dtype()) ? DType::c128 : DType::f64);
     return a;
   };
   const CallArg &self = b.arg("self"), &exponent = b.arg("exponent");
@@ -33,10 +34,24 @@ Results power_in_double(Build& b) {
 }
 
 Expr x_log_y(Expr self, Expr other) {
-  return select(loop::is_nan(other), other, select(self == 0.0, 0.0, self * loop::log(other)));
+  return loop::select(loop::is_nan(other), other, loop::select(self == 0.0, 0.0, self * loop::log(other)));
 }
 Expr x_log1p_y(Expr self, Expr other) {
-  return select(loop::is_nan(other), other, select(self == 0.0, 0.0, self * loop::log1p(other)));
+  return loop::select(loop::is_nan(other), other, loop::select(self == 0.0, 0.0, self * loop::log1p(other)));
+}
+
+// Small exponents as PyTorch has them: products, which are exact where the exponential of a logarithm is not.
+Results complex_power(Build& b) {
+  Complex z = operand(b, "self");
+  bool real = !b.arg("exponent").is<std::complex<double>>();
+  double p = real ? b.number("exponent") : 0;
+  if (!real || (p != 2 && p != 3 && p != 1 && std::fabs(p) != 0.5 && p != -1 && p != -2))
+    return one(joined(complex::pow(z, operand(b, "exponent"))));
+  if (p == 1) return one(joined(z));
+  if (p == 2) return one(joined(z * z));
+  if (p == 3) return one(joined(z * z * z));
+  if (p == -2) return one(joined(complex::reciprocal(z * z)));
+  return one(joined(p == 0.5 ? complex::sqrt(z) : p == -0.5 ? complex::rsqrt(z) : complex::reciprocal(z)));
 }
 
 }  // namespace
@@ -51,7 +66,8 @@ Expr x_log1p_y(Expr self, Expr other) {
                               [[maybe_unused]] Tensor g = v.grad(), x = v["self"], y = v.out(); \
                               return derivative;                                                \
                             }}},                                                                \
-                   .promote = Promote::int_to_float})
+                   .promote = Promote::int_to_float,                                            \
+                   .complex = complex_of_one<complex::handle>})
 
 void register_powers(Registry& ops) {
   TENON_FUNCTION(sqrt, g / (y * 2.0));
@@ -71,6 +87,7 @@ void register_powers(Registry& ops) {
                       .schema = "square(Tensor self) -> Tensor",
                       .kind = OpKind::composite,
                       .decompose = [](Build& b) { return pow_scalar(b["self"], 2); },
+                      .complex = complex_of_one<complex::square>,
                   });
   ops.add(pow_scalar, {
                           .schema = "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
@@ -91,6 +108,7 @@ void register_powers(Registry& ops) {
                                      if (p == 0) return zeros_like(v.grad());
                                      return v.grad() * (pow_scalar(v["self"], p - 1) * p);
                                    }}},
+                          .complex = complex_power,
                       });
   ops.add(pow_tensor, {
                           .schema = "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
@@ -107,6 +125,7 @@ void register_powers(Registry& ops) {
                                      return where(logical_and(eq(x, 0.0), ge(p, 0.0)), 0.0,
                                                   v.grad() * (v.out() * log(x)));
                                    }}},
+                          .complex = complex_of_two<complex::pow>,
                       });
   ops.add(pow_base, {
                         .schema = "pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
@@ -118,6 +137,7 @@ void register_powers(Registry& ops) {
                                    Tensor slope = v.grad() * (v.out() * std::log(base));
                                    return base == 0 ? Tensor(where(ge(v["exponent"], 0.0), 0.0, slope)) : slope;
                                  }}},
+                        .complex = complex_of_two<complex::pow>,
                     });
   ops.in_place(pow_scalar, "pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)");
   ops.in_place(pow_tensor, "pow_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)");
@@ -147,14 +167,14 @@ void register_powers(Registry& ops) {
       .vjp = {{"self", [](Vjp& v) { return v.grad() / pow_base(2.0, v.out(1)); }}},
       .host = {.name = "frexp", .per_element = true},
   });
-  ops.add({
-      .schema = "hypot(Tensor self, Tensor other) -> Tensor",
-      .kind = OpKind::pointwise,
-      .meta = floating_meta,
-      .scalar = [](Expr self, Expr other) { return call(loop::Fn::hypot, self, other); },
-      .vjp = {{"self", [](Vjp& v) { return v.grad() * (v["self"] / v.out()); }},
-              {"other", [](Vjp& v) { return v.grad() * (v["other"] / v.out()); }}},
-  });
+  ops.add(hypot, {
+                     .schema = "hypot(Tensor self, Tensor other) -> Tensor",
+                     .kind = OpKind::pointwise,
+                     .meta = floating_meta,
+                     .scalar = [](Expr self, Expr other) { return call(loop::Fn::hypot, self, other); },
+                     .vjp = {{"self", [](Vjp& v) { return v.grad() * (v["self"] / v.out()); }},
+                             {"other", [](Vjp& v) { return v.grad() * (v["other"] / v.out()); }}},
+                 });
 
   ops.add(xlogy, {
                      .schema = "xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -218,7 +238,7 @@ void register_powers(Registry& ops) {
                          .scalar =
                              [](Expr self, Expr other) {
                                Expr sum = max(self, other) + loop::log1p(loop::exp(-loop::abs(self - other)));
-                               return select(call(loop::Fn::is_inf, self) && self == other, self, sum);
+                               return loop::select(call(loop::Fn::is_inf, self) && self == other, self, sum);
                              },
                          .vjp = {{"self", [](Vjp& v) { return v.grad() / (exp(v["other"] - v["self"]) + 1.0); }},
                                  {"other", [](Vjp& v) { return v.grad() / (exp(v["self"] - v["other"]) + 1.0); }}},
@@ -230,7 +250,7 @@ void register_powers(Registry& ops) {
       .scalar =
           [](Expr self, Expr other) {
             Expr sum = max(self, other) + loop::log1p(call(loop::Fn::exp2, -loop::abs(self - other))) * M_LOG2E;
-            return select(call(loop::Fn::is_inf, self) && self == other, self, sum);
+            return loop::select(call(loop::Fn::is_inf, self) && self == other, self, sum);
           },
       .vjp = {{"self", [](Vjp& v) { return v.grad() / (pow_base(2, v["other"] - v["self"]) + 1.0); }},
               {"other", [](Vjp& v) { return v.grad() / (pow_base(2, v["self"] - v["other"]) + 1.0); }}},

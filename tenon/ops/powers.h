@@ -5,6 +5,6 @@
 namespace tenon {
 
 extern Handle pow_scalar, pow_tensor, pow_base, square, sqrt, rsqrt, exp, exp2, expm1, log, log2, log10, log1p, xlogy,
-    logaddexp;
+    logaddexp, hypot;
 
 }  // namespace tenon

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 
+#include "tenon/ops/complex.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/views.h"
 #include "tenon/rules/infer.h"
@@ -92,6 +93,7 @@ Tensor arranged(const TensorMeta& wanted, const Draw& draw) {
 
 // What empty_like gives: dense, in x's order.
 TensorMeta like_of(const Tensor& x) {
+  if (is_complex(x.dtype())) fail_unsupported(text("random numbers of ", x.dtype(), " are not supported yet"));
   return *infer(empty_like.op(), CallArgs{x, {}, {}, {}, {}, {}})->values[0].get<TensorMeta>();
 }
 
@@ -99,11 +101,17 @@ TensorMeta like_of(const Tensor& x) {
 Results drawn_like(Build& b, const std::function<Draw(DType)>& draw) {
   CallArgs args = {b.arg("self"),   b.arg("dtype"),      b.arg("layout"),
                    b.arg("device"), b.arg("pin_memory"), b.arg("memory_format")};
+  DType dtype = b.dtype("dtype").value_or(b.meta("self").dtype);
+  b.supports(!is_complex(dtype), "random numbers of ", dtype, " are not supported yet");
+  if (is_complex(b.meta("self").dtype)) args[0] = Tensor(real(b["self"]));
   TensorMeta wanted = *infer(empty_like.op(), args)->values[0].get<TensorMeta>();
   return one(arranged(wanted, draw(wanted.dtype)));
 }
 
-DType drawn_dtype(DType dtype) { return is_floating(dtype) ? dtype : DType::f32; }
+DType drawn_dtype(DType dtype) {
+  if (is_complex(dtype)) fail_unsupported(text("random numbers of ", dtype, " are not supported yet"));
+  return is_floating(dtype) ? dtype : DType::f32;
+}
 
 }  // namespace
 

@@ -4,8 +4,10 @@
 
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/comparison.h"
+#include "tenon/ops/complex.h"
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/creation.h"
+#include "tenon/ops/joining.h"
 #include "tenon/ops/logical.h"
 #include "tenon/ops/scatter_gather.h"
 #include "tenon/ops/view_writes.h"
@@ -230,6 +232,30 @@ void lower_count(Lower& l) {
   });
 }
 
+// By halves: the elements of the first with those of the second.
+Results complex_product(Build& b) {
+  Tensor x = b.dtype("dtype") ? to(b["self"], *b.dtype("dtype")) : b["self"];
+  if (!is_complex(x.dtype())) return on_real(b, x);
+  bool whole = b.op.schema.find("dim") < 0;
+  if (whole) x = reshape(x, Sizes{count(x.sizes())});
+  if (x.rank() == 0) return one(clone(x));
+  size_t dim = whole ? 0 : b.dim("dim", x.rank());
+  b.supports(x.sizes()[dim].is_int(), "of complex numbers the number of factors must be known, got ", x.meta());
+  int64_t factors = x.sizes()[dim].as_int();
+  auto d = static_cast<int64_t>(dim);
+  if (factors == 0) {
+    Sizes sizes = x.sizes();
+    sizes[dim] = factors = 1;
+    x = full(sizes, 1, kw("dtype", x.dtype()));
+  } else if (factors == 1) x = clone(x);
+  for (; factors > 1; factors = (factors + 1) / 2) {
+    int64_t half = factors / 2;
+    Tensor product = mul(slice(x, d, 0, half), slice(x, d, half, 2 * half));
+    x = factors % 2 ? Tensor(cat(std::vector<Tensor>{product, slice(x, d, 2 * half, factors)}, d)) : product;
+  }
+  return one(!whole && b.flag("keepdim") ? x : Tensor(squeeze_dim(x, d)));
+}
+
 }  // namespace
 
 void register_reduction(Registry& ops) {
@@ -239,6 +265,7 @@ void register_reduction(Registry& ops) {
                        .meta = sum_meta,
                        .lower = lower_sum,
                        .vjp = {{"self", sum_gradient}},
+                       .complex = [](Build& b) { return by_parts(b, "self"); },
                    });
   ops.overload(sum_all, sum,
                "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor");
@@ -248,6 +275,7 @@ void register_reduction(Registry& ops) {
                         .meta = mean_meta,
                         .lower = lower_mean,
                         .vjp = {{"self", mean_gradient}},
+                        .complex = [](Build& b) { return by_parts(b, "self"); },
                     });
   ops.overload(mean_all, mean,
                "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor");
@@ -256,6 +284,7 @@ void register_reduction(Registry& ops) {
                    .kind = OpKind::reduction,
                    .meta = logical_meta,
                    .lower = lower_logical<Combine::any>,
+                   .complex = on_truth,
                });
   ops.overload(any, any_dim, "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor");
   ops.overload(any, {"any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"});
@@ -264,6 +293,7 @@ void register_reduction(Registry& ops) {
                    .kind = OpKind::reduction,
                    .meta = logical_meta,
                    .lower = lower_logical<Combine::all>,
+                   .complex = on_truth,
                });
   ops.overload(all, all_dim, "all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor");
   ops.overload(all, {"all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"});
@@ -332,6 +362,7 @@ void register_reduction(Registry& ops) {
                         .meta = sum_meta,
                         .lower = lower_product,
                         .vjp = {{"self", product_gradient}},
+                        .complex = complex_product,
                     });
   ops.overload(prod_all, prod,
                "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor");
@@ -342,6 +373,7 @@ void register_reduction(Registry& ops) {
                                return reduced_meta(m.meta("self"), Reduced(m, m.meta("self").sizes), DType::i64);
                              },
                              .lower = lower_count,
+                             .complex = on_truth,
                          });
   ops.overload(count_nonzero, {"count_nonzero(Tensor self, int? dim=None) -> Tensor"});
   ops.add({

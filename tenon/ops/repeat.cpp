@@ -1,5 +1,6 @@
 #include "tenon/ops/repeat.h"
 
+#include "tenon/ops/complex.h"
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/index_select.h"
@@ -86,6 +87,7 @@ void register_repeat(Registry& ops) {
                       .meta = repeat_meta,
                       .lower = lower_repeat,
                       .vjp = {{"self", repeat_gradient}},
+                      .complex = [](Build& b) { return by_parts(b, "self"); },
                   });
   ops.add({
       .schema = "tile(Tensor self, SymInt[] dims) -> Tensor",

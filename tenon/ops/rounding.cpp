@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "tenon/ops/arithmetic.h"
+#include "tenon/ops/complex.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/where.h"
 #include "tenon/rules/infer.h"
@@ -125,6 +126,7 @@ void register_rounding(Registry& ops) {
         return loop::select(loop::is_nan(x), value("nan", 0), finite);
       },
       .vjp = {{"self", [](Vjp& v) { return where(isfinite(v["self"]), v.grad(), 0.0); }}},
+      .complex = [](Build& b) { return by_parts(b, "self"); },
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/comparison.h"
+#include "tenon/ops/complex.h"
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/flip.h"
@@ -112,6 +113,7 @@ void register_scan(Registry& ops) {
                       .meta = scan_meta,
                       .lower = [](Lower& l) { lower_scan(l, loop::ScanKind::sum); },
                       .vjp = {{"self", [](Vjp& v) { return summed_from(v.grad(), v.constant("dim")); }}},
+                      .complex = [](Build& b) { return by_parts(b, "self"); },
                   });
   ops.add(cumprod, {
                        .schema = "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",

@@ -3,6 +3,7 @@
 #include "tenon/ops/accumulation.h"
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/comparison.h"
+#include "tenon/ops/complex.h"
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/indexing.h"
@@ -200,6 +201,7 @@ void register_scatter_gather(Registry& ops) {
           [](Build& b) {
             return scatter_add(zeros(b["self"].sizes(), b["grad"]), b.arg("dim"), b["index"], b["grad"]);
           },
+      .complex = [](Build& b) { return by_parts(b, "grad, self"); },
   });
   ops.add(gather, {
                       .schema = "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
@@ -210,6 +212,7 @@ void register_scatter_gather(Registry& ops) {
                                  return scatter_add(zeros(v["self"].sizes(), v.grad()), v.arg("dim"), v["index"],
                                                     v.grad());
                                }}},
+                      .complex = [](Build& b) { return by_parts(b, "self"); },
                   });
   ops.add({
       .schema = "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
@@ -241,6 +244,7 @@ void register_scatter_gather(Registry& ops) {
               .lower = [](Lower& l) { lower_scatter_source(l, Mode::set); },
               .vjp = {{"self", [](Vjp& v) { return scatter_value(v.grad(), v.arg("dim"), v["index"], 0); }},
                       {"src", [](Vjp& v) { return gather(v.grad(), v.arg("dim"), v["index"]); }}},
+              .complex = [](Build& b) { return by_parts(b, "self, src"); },
           });
   ops.add(scatter_value,
           {
@@ -248,6 +252,7 @@ void register_scatter_gather(Registry& ops) {
               .meta = scatter_value_meta,
               .lower = [](Lower& l) { lower_scatter_value(l, Mode::set); },
               .vjp = {{"self", [](Vjp& v) { return scatter_value(v.grad(), v.arg("dim"), v["index"], 0); }}},
+              .complex = [](Build& b) { return by_parts(b, "self, value"); },
           });
   ops.add({
       .schema = "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
@@ -265,6 +270,7 @@ void register_scatter_gather(Registry& ops) {
                            .lower = [](Lower& l) { lower_scatter_source(l, Mode::add); },
                            .vjp = {{"self", [](Vjp& v) { return v.grad(); }},
                                    {"src", [](Vjp& v) { return gather(v.grad(), v.arg("dim"), v["index"]); }}},
+                           .complex = [](Build& b) { return by_parts(b, "self, src"); },
                        });
   ops.add(scatter_reduce, {
                               .schema = "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str "

@@ -1,5 +1,6 @@
 #include "tenon/ops/shape.h"
 
+#include "tenon/ops/complex.h"
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/item.h"
 #include "tenon/ops/views.h"
@@ -188,7 +189,7 @@ void register_shape(Registry& ops) {
             return permute(b["self"], dims);
           },
   });
-  Handle mT;
+  static Handle mT;
   ops.add(mT, {
                   .schema = "mT(Tensor(a) self) -> Tensor(a)",
                   .kind = OpKind::composite,
@@ -200,7 +201,16 @@ void register_shape(Registry& ops) {
                         return transpose(b["self"], -2, -1);
                       },
               });
-  ops.alias(mT, {"mH", "matrix_H", "adjoint"});
+  for (const char* schema : {"mH(Tensor(a) self) -> Tensor(a)", "matrix_H(Tensor(a) self) -> Tensor(a)",
+                             "adjoint(Tensor(a) self) -> Tensor(a)"})
+    ops.add({
+        .schema = schema,
+        .kind = OpKind::composite,
+        .traits = {.may_alias = true},
+        .decompose = [](Build& b) -> Results {
+          return is_complex(b["self"].dtype()) ? conjugate(mT(b["self"])) : mT(b["self"]);
+        },
+    });
 }
 
 }  // namespace tenon

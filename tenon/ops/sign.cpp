@@ -1,6 +1,7 @@
 #include "tenon/ops/sign.h"
 
 #include "tenon/ops/arithmetic.h"
+#include "tenon/ops/complex_functions.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/where.h"
 #include "tenon/rules/infer.h"
@@ -8,7 +9,7 @@
 
 namespace tenon {
 
-Handle abs, sign, sgn;
+Handle abs, sign, sgn, signbit;
 
 static Handle copysign;
 
@@ -29,6 +30,7 @@ void register_sign(Registry& ops) {
                    .meta = numeric_meta,
                    .scalar = [](Expr self) { return loop::abs(self); },
                    .vjp = {{"self", [](Vjp& v) { return v.grad() * sign(v["self"]); }}},
+                   .complex = real_of_one<complex::abs>,
                });
   ops.alias(abs, {"absolute"});
   ops.add(sign, {
@@ -42,18 +44,19 @@ void register_sign(Registry& ops) {
                    .kind = OpKind::pointwise,
                    .scalar = [](Expr self) { return boolean(self) ? self : call(loop::Fn::sign, self); },
                    .vjp = {{"self", zero_gradient}},
+                   .complex = complex_of_one<complex::sgn>,
                });
-  ops.add({
-      .schema = "signbit(Tensor self) -> Tensor",
-      .kind = OpKind::pointwise,
-      .scalar = [](Expr self) -> Expr {
-        if (self.type() == loop::Compute::f32 || self.type() == loop::Compute::f64)
-          return call(loop::Fn::copysign, loop::constant(*self.arena, 1.0, self.type()), self) <
-                 0.0;  // -0 and -NaN have it
-        return self < 0;
-      },
-      .promote = Promote::to_boolean,
-  });
+  ops.add(signbit, {
+                       .schema = "signbit(Tensor self) -> Tensor",
+                       .kind = OpKind::pointwise,
+                       .scalar = [](Expr self) -> Expr {
+                         if (self.type() == loop::Compute::f32 || self.type() == loop::Compute::f64)
+                           return call(loop::Fn::copysign, loop::constant(*self.arena, 1.0, self.type()), self) <
+                                  0.0;  // -0 and -NaN have it
+                         return self < 0;
+                       },
+                       .promote = Promote::to_boolean,
+                   });
   ops.add(copysign,
           {
               .schema = "copysign.Tensor(Tensor self, Tensor other) -> Tensor",

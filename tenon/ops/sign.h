@@ -4,6 +4,6 @@
 
 namespace tenon {
 
-extern Handle abs, sign, sgn;
+extern Handle abs, sign, sgn, signbit;
 
 }  // namespace tenon

@@ -5,6 +5,7 @@
 
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/comparison.h"
+#include "tenon/ops/complex.h"
 #include "tenon/ops/loss.h"
 #include "tenon/ops/powers.h"
 #include "tenon/ops/reduction.h"
@@ -94,6 +95,16 @@ Tensor spread_gradient(Vjp& v, Spread s) {
   return total;
 }
 
+// Real and imaginary parts spread independently.
+Results complex_spread(Build& b, Spread s) {
+  Complex z = parts_of(b["self"]);
+  Results re = on_real(b, z.re), im = on_real(b, z.im);
+  bool squares = s == Spread::var || s == Spread::var_mean;
+  Tensor size = squares ? re[0] + im[0] : Tensor(sqrt(re[0] * re[0] + im[0] * im[0]));
+  if (s == Spread::var || s == Spread::std) return one(size);
+  return {{CallArg(size), CallArg(joined({re[1], im[1]}))}};
+}
+
 template <Spread s>
 OpDef spread(const char* schema) {
   return {
@@ -102,6 +113,7 @@ OpDef spread(const char* schema) {
       .meta = [](MetaCall& m) { return spread_meta(m, s); },
       .lower = [](Lower& l) { lower_spread(l, s); },
       .vjp = {{"self", [](Vjp& v) { return spread_gradient(v, s); }}},
+      .complex = [](Build& b) { return complex_spread(b, s); },
   };
 }
 

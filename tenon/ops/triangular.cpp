@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tenon/ops/complex.h"
 #include "tenon/ops/creation.h"
 #include "tenon/rules/registry.h"
 
@@ -81,12 +82,14 @@ void register_triangular(Registry& ops) {
                     .meta = triangle_meta,
                     .lower = [](Lower& l) { lower_triangle(l, true); },
                     .vjp = {{"self", [](Vjp& v) { return tril(v.grad(), v.arg("diagonal")); }}},
+                    .complex = [](Build& b) { return by_parts(b, "self"); },
                 });
   ops.add(triu, {
                     .schema = "triu(Tensor self, SymInt diagonal=0) -> Tensor",
                     .meta = triangle_meta,
                     .lower = [](Lower& l) { lower_triangle(l, false); },
                     .vjp = {{"self", [](Vjp& v) { return triu(v.grad(), v.arg("diagonal")); }}},
+                    .complex = [](Build& b) { return by_parts(b, "self"); },
                 });
   ops.add({
       .schema = "tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? "

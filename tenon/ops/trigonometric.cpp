@@ -3,15 +3,16 @@
 #include <cmath>
 
 #include "tenon/ops/arithmetic.h"
+#include "tenon/ops/complex_functions.h"
 #include "tenon/ops/powers.h"
 #include "tenon/ops/where.h"
 #include "tenon/rules/registry.h"
 
 namespace tenon {
 
-Handle sin, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh;
+Handle sin, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh, atan2;
 
-static Handle atan2, sinc;
+static Handle sinc;
 
 using loop::Expr;
 
@@ -25,7 +26,8 @@ using loop::Expr;
                               [[maybe_unused]] Tensor g = v.grad(), x = v["self"], y = v.out(); \
                               return derivative;                                                \
                             }}},                                                                \
-                   .promote = Promote::int_to_float})
+                   .promote = Promote::int_to_float,                                            \
+                   .complex = complex_of_one<complex::handle>})
 
 void register_trigonometric(Registry& ops) {
   TENON_FUNCTION(sin, g * cos(x));

@@ -4,6 +4,6 @@
 
 namespace tenon {
 
-extern Handle sin, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh;
+extern Handle sin, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh, atan2;
 
 }  // namespace tenon

@@ -4,6 +4,8 @@
 
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/comparison.h"
+#include "tenon/ops/complex.h"
+#include "tenon/ops/conversion.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/diagonal.h"
 #include "tenon/ops/fold.h"
@@ -78,6 +80,7 @@ void register_view_writes(Registry& ops) {
                    }},
                   {"src",
                    [](Vjp& v) { return slice(v.grad(), v.arg("dim"), v.arg("start"), v.arg("end"), v.arg("step")); }}},
+          .complex = [](Build& b) { return by_parts(b, "self, src"); },
       });
   ops.add(
       select_scatter,
@@ -94,6 +97,7 @@ void register_view_writes(Registry& ops) {
           .vjp = {{"self",
                    [](Vjp& v) { return select_scatter(v.grad(), zeros_like(v["src"]), v.arg("dim"), v.arg("index")); }},
                   {"src", [](Vjp& v) { return select(v.grad(), v.arg("dim"), v.arg("index")); }}},
+          .complex = [](Build& b) { return by_parts(b, "self, src"); },
       });
   ops.add(
       diagonal_scatter,
@@ -119,6 +123,7 @@ void register_view_writes(Registry& ops) {
                                              v.arg("dim2"));
                    }},
                   {"src", [](Vjp& v) { return diagonal(v.grad(), v.arg("offset"), v.arg("dim1"), v.arg("dim2")); }}},
+          .complex = [](Build& b) { return by_parts(b, "self, src"); },
       });
   ops.add(
       as_strided_scatter,
@@ -152,6 +157,7 @@ void register_view_writes(Registry& ops) {
                    [](Vjp& v) {
                      return as_strided(v.grad(), v.arg("size"), v.arg("stride"), v.arg("storage_offset"));
                    }}},
+          .complex = [](Build& b) { return by_parts(b, "self, src"); },
       });
   ops.add({
       .schema = "slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt "
@@ -162,6 +168,7 @@ void register_view_writes(Registry& ops) {
             return slice_scatter(zeros(b.ints("input_sizes"), b["grad_output"]), b["grad_output"], b.arg("dim"),
                                  b.arg("start"), b.arg("end"), b.arg("step"));
           },
+      .complex = [](Build& b) { return by_parts(b, "grad_output"); },
   });
   ops.add({
       .schema = "select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor",
@@ -171,6 +178,7 @@ void register_view_writes(Registry& ops) {
             return select_scatter(zeros(b.ints("input_sizes"), b["grad_output"]), b["grad_output"], b.arg("dim"),
                                   b.arg("index"));
           },
+      .complex = [](Build& b) { return by_parts(b, "grad_output"); },
   });
 }
 
@@ -220,6 +228,9 @@ Tensor gradient_step(const remap::Part& step, const TensorMeta& base, const Tens
     return as_strided_scatter(zeros(base.sizes, g), g, s->sizes, s->strides, s->offset);
   }
   if (std::get_if<remap::Reinterpret>(&step)) fail("view: a dtype view has no gradient");
+  if (std::get_if<remap::AsReal>(&step)) return read_step(remap::AsComplex(), g);
+  if (std::get_if<remap::AsComplex>(&step)) return view_as_real(g);
+  if (std::get_if<remap::Conjugate>(&step)) return conjugate(g);
   return none;
 }
 
@@ -240,6 +251,10 @@ Tensor read_step(const remap::Part& step, const Tensor& base) {
   if (auto* u = std::get_if<remap::Unfold>(&step)) return unfold(base, static_cast<int64_t>(u->dim), u->size, u->step);
   if (auto* s = std::get_if<remap::Strided>(&step)) return as_strided(base, s->sizes, s->strides, s->offset);
   if (auto* r = std::get_if<remap::Reinterpret>(&step)) return view_dtype(base, r->dtype);
+  if (std::get_if<remap::AsReal>(&step)) return view_as_real(base);
+  if (std::get_if<remap::AsComplex>(&step))
+    return view_as_complex(is_view(step, base.meta()) ? base : Tensor(clone(base, MemoryFormat::contiguous)));
+  if (std::get_if<remap::Conjugate>(&step)) return conjugate(base);
   return detach(base);
 }
 
@@ -269,6 +284,9 @@ Tensor write_through(const remap::Part& step, const Tensor& base, const Tensor& 
     return where(ne(hit, 0.0), gather_windows(*u, base.meta(), source), base);
   }
   if (std::get_if<remap::Reinterpret>(&step)) return view_dtype(source, base.dtype());
+  if (std::get_if<remap::AsReal>(&step)) return read_step(remap::AsComplex(), source);
+  if (std::get_if<remap::AsComplex>(&step)) return view_as_real(source);
+  if (std::get_if<remap::Conjugate>(&step)) return conjugate(source);
   return source;
 }
 

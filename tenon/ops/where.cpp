@@ -2,6 +2,7 @@
 
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/comparison.h"
+#include "tenon/ops/complex.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/ranges.h"
 #include "tenon/ops/views.h"
@@ -66,6 +67,7 @@ void register_where(Registry& ops) {
               .vjp = {{"self", [](Vjp& v) { return where(v["condition"], v.grad(), 0.0); }},
                       {"other", [](Vjp& v) { return where(v["condition"], 0.0, v.grad()); }}},
               .promotes = "self, other",
+              .complex = [](Build& b) { return by_parts(b, "self, other"); },
           });
   ops.overload(where, {"where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
                        "where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor",
@@ -78,6 +80,7 @@ void register_where(Registry& ops) {
                     .scalar = [](Expr self, Expr value) { return cast(value, self.type()); },
                     .vjp = {{"self", [](Vjp& v) { return zeros_like(v.grad()); }}},
                     .promotes = "self",
+                    .complex = [](Build& b) { return by_parts(b, "self, value"); },
                 });
   ops.add({
       .schema = "fill.Tensor(Tensor self, Tensor value) -> Tensor",
@@ -86,6 +89,7 @@ void register_where(Registry& ops) {
       .scalar = [](Expr self, Expr value) { return cast(value, self.type()); },
       .vjp = {{"self", [](Vjp& v) { return zeros_like(v.grad()); }}, {"value", [](Vjp& v) { return v.grad(); }}},
       .promote = Promote::first,
+      .complex = [](Build& b) { return by_parts(b, "self, value"); },
   });
   ops.add({
       .schema = "zero(Tensor self) -> Tensor",
@@ -93,6 +97,7 @@ void register_where(Registry& ops) {
       .meta = filled_meta,
       .scalar = [](Expr self) { return loop::constant(*self.arena, 0.0, self.type()); },
       .vjp = {{"self", [](Vjp& v) { return zeros_like(v.grad()); }}},
+      .complex = [](Build& b) { return by_parts(b, "self"); },
   });
   ops.add(fill_diagonal,
           {
@@ -117,6 +122,7 @@ void register_where(Registry& ops) {
           .vjp = {{"self", [](Vjp& v) { return masked_fill(v.grad(), v["mask"], 0); }},
                   {"value", [](Vjp& v) { return where(v["mask"], v.grad(), 0.0); }}},
           .promotes = "self",
+          .complex = [](Build& b) { return by_parts(b, "self, value"); },
       });
   ops.overload(masked_fill_tensor, masked_fill, "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor");
 }

@@ -186,9 +186,8 @@ class Layouts {
     TensorMeta meta = make_meta(base.dtype, base.sizes);
     meta.strides = strides_with(base.sizes, dim);
     for (const remap::Part& part : view.map.parts) {
-      if (std::holds_alternative<remap::Strided>(part) || std::holds_alternative<remap::Reinterpret>(part))
-        return std::nullopt;
-      if (auto* r = std::get_if<remap::Reshape>(&part); r && !view_strides(meta.sizes, meta.strides, r->sizes))
+      if (std::holds_alternative<remap::Strided>(part) || std::holds_alternative<remap::Reinterpret>(part) ||
+          !is_view(part, meta))
         return std::nullopt;
       meta = tenon::viewed(part, meta);
     }

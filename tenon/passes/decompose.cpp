@@ -1,24 +1,22 @@
 #include "tenon/passes/decompose.h"
 
+#include "tenon/rules/infer.h"
 #include "tenon/rules/symbolic_shapes.h"
 #include "tenon/trace/retrace.h"
 
 namespace tenon {
 namespace {
 
-bool stands_for_others(const Op& op) {
-  return op.def && op.def->decompose && !op.def->lower && !op.def->scalar && !op.def->view && !op.def->host;
-}
-
 class Expander : public Dispatcher {
  public:
   explicit Expander(GraphBody& graph) : tracer(graph) {}
   Tracer tracer;
   CallResults run(const Op& op, CallArgs args) override {
-    if (!stands_for_others(op)) return tracer.call(op, std::move(args));
+    DecomposeRule meaning = meaning_of(op, args);
+    if (!meaning) return tracer.call(op, std::move(args));
     DispatchScope scope(this);
     Build build(op, args);
-    return op.def->decompose(build).values;
+    return meaning(build).values;
   }
 };
 
@@ -30,7 +28,9 @@ Graph decompose(const GraphBody& from) {
   ShapesScope shapes(&from.shapes);
   replay.inputs();
   for (const Node& node : from.nodes) {
-    if (stands_for_others(*node.op)) {
+    CallArgs args;
+    for (const Arg& arg : node.args) args.push_back(expander.tracer.call_arg(replay.moved(arg)));
+    if (meaning_of(*node.op, args)) {
       retrace(node, replay, expander.tracer, expander);
       continue;
     }

@@ -33,6 +33,8 @@ tenon_dtype dtype_of(DType dtype) {
     case DType::bf16: return TENON_BF16;
     case DType::f32: return TENON_F32;
     case DType::f64: return TENON_F64;
+    case DType::c64: return TENON_C64;
+    case DType::c128: return TENON_C128;
     default: fail_unsupported(text("tensors of ", dtype, " cannot be compiled yet; run the .pt2 file instead"));
   }
 }

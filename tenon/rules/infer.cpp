@@ -250,9 +250,30 @@ void require_not_negative(const ArgsView& call, const TensorMeta& result) {
 
 }  // namespace
 
+bool meets_complex(std::span<const CallArg> args) {
+  for (const CallArg& arg : args) {
+    if (auto* t = arg.get<Tensor>()) {
+      if (*t && is_complex(t->dtype())) return true;
+    } else if (auto* list = arg.get<std::vector<Tensor>>()) {
+      for (const Tensor& t : *list)
+        if (t && is_complex(t.dtype())) return true;
+    } else if (auto* dtype = arg.get<DType>()) {
+      if (is_complex(*dtype)) return true;
+    } else if (arg.is<std::complex<double>>()) {
+      return true;
+    }
+  }
+  return false;
+}
+
 std::optional<Metas> infer(const Op& op, std::span<const CallArg> args) {
   const OpDef* def = op.def;
   if (!def) return std::nullopt;
+  if (!def->view && op.kind != OpKind::symbolic && meets_complex(args)) {
+    if (def->complex || def->decompose) return std::nullopt;
+    if (def->lower || def->scalar || def->host)
+      fail_unsupported(text("the operator ", op.name(), " of complex tensors is not supported yet"));
+  }
   MetaCall call(op, args);
   if (def->meta || def->view) {
     Metas out = def->meta ? def->meta(call) : view_meta(*def, call);
@@ -267,7 +288,11 @@ std::optional<Metas> infer(const Op& op, std::span<const CallArg> args) {
 Implementation implementation_of(const Op& op, std::span<const CallArg> args) {
   const OpDef* def = op.def;
   if (!def || op.functional) return Implementation::none;
+  bool complex = op.kind != OpKind::symbolic && meets_complex(args);
+  if (complex && def->complex) return Implementation::composite;
   if (def->view) return Implementation::view;
+  if (complex && (def->lower || def->scalar || def->host))
+    return def->decompose ? Implementation::composite : Implementation::none;
   bool stages = def->lower || def->scalar;
   if (def->host && (!stages || !def->host_if || def->host_if(ArgsView(op, args)))) return Implementation::host;
   if (stages) return Implementation::stages;
@@ -275,6 +300,11 @@ Implementation implementation_of(const Op& op, std::span<const CallArg> args) {
   if (op.traits.asserts) return Implementation::assertion;
   if (op.traits.measures != Measure::none) return Implementation::number;
   return Implementation::none;
+}
+
+DecomposeRule meaning_of(const Op& op, std::span<const CallArg> args) {
+  if (implementation_of(op, args) != Implementation::composite) return nullptr;
+  return op.def->complex && meets_complex(args) ? op.def->complex : op.def->decompose;
 }
 
 void lower_op(Lower& lower) {

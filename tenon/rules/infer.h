@@ -34,6 +34,12 @@ enum class Implementation : uint8_t {
 };
 Implementation implementation_of(const Op& op, std::span<const CallArg> args);
 
+/// A complex tensor or number, or a complex dtype that is asked for.
+bool meets_complex(std::span<const CallArg> args);
+/// What a call stands for in other operators: complex numbers are computed with in their real parts, composites as
+/// what they are made of. None where the call stands for itself.
+DecomposeRule meaning_of(const Op& op, std::span<const CallArg> args);
+
 /// A tensor or a number: what a pointwise formula computes with.
 bool is_operand(const SchemaArg& slot);
 /// Writes the op's stages, by its rule or by its formula.

@@ -168,6 +168,8 @@ struct OpDef {
   AssertRule asserts = nullptr;     // assertions: what they demand
   Promote promote = Promote::common;
   const char* promotes = nullptr;  // the arguments that take part in promotion, "self, other"; none: all
+  DecomposeRule complex =
+      nullptr;  // of complex numbers: the same in operators on real ones; none: views and composites
 };
 
 }  // namespace tenon

@@ -47,6 +47,17 @@ bool is_floating(DType d) { return (d >= DType::f16 && d <= DType::f64) || d >= 
 bool is_complex(DType d) { return d >= DType::c32 && d <= DType::c128; }
 bool is_integral(DType d) { return d >= DType::u8 && d <= DType::u64; }
 
+DType complex_of(DType dtype) {
+  if (is_complex(dtype)) return dtype;
+  return dtype == DType::f64 ? DType::c128 : dtype == DType::f16 ? DType::c32 : DType::c64;
+}
+DType real_of(DType dtype) {
+  return dtype == DType::c128  ? DType::f64
+         : dtype == DType::c64 ? DType::f32
+         : dtype == DType::c32 ? DType::f16
+                               : dtype;
+}
+
 DType promote(DType a, DType b) {
   if (a == b) return a;
   auto rank = [](DType d) { return d == DType::boolean ? 0 : is_integral(d) ? 1 : is_floating(d) ? 2 : 3; };

@@ -39,6 +39,8 @@ size_t item_size(DType dtype);
 bool is_floating(DType dtype);  // real floating point, f8 included
 bool is_complex(DType dtype);
 inline bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
+DType complex_of(DType dtype);  // that computes with these: c64 of f32, and of what has none of its own
+DType real_of(DType dtype);     // of its parts: f32 of c64; itself where it is real
 bool is_integral(DType dtype);  // bool is not integral
 inline bool is_differentiable(DType dtype) { return is_floating(dtype) || is_complex(dtype); }
 /// What PyTorch's promotion makes of two dtypes of equal standing (two tensors with dimensions, say).

@@ -124,8 +124,11 @@ Metas infer_any(const Op& op, std::span<const CallArg> args) {
   if (auto metas = infer(op.functional ? *op.functional : op, args)) return *metas;
   const OpDef* def = op.def;
   if (op.traits.asserts) return {};
-  if (!def || !def->decompose)
-    fail_unsupported(text("the operator ", op.name(), " is not supported; tenon ops lists those that are"));
+  DecomposeRule meaning = meaning_of(op, args);
+  if (!meaning && def && meets_complex(args))
+    fail_unsupported(text("the operator ", op.name(), " of complex tensors is not supported yet"));
+  if (!meaning && def) meaning = def->decompose;
+  if (!meaning) fail_unsupported(text("the operator ", op.name(), " is not supported; tenon ops lists those that are"));
   // Trace what it means into a graph of its own; only the results' metas are of interest.
   GraphBody scratch;
   // Symbols for sizes that only a run can tell belong to the program: its shapes are lent to the graph.
@@ -150,7 +153,7 @@ Metas infer_any(const Op& op, std::span<const CallArg> args) {
   DispatchScope scope(&tracer);
   RandomScope random([] { return random_state(0, 0); });  // of that graph; nothing is drawn
   Build build(op, inside);
-  Results results = def->decompose(build);
+  Results results = meaning(build);
   Metas metas;
   for (const CallArg& r : results.values) {
     if (auto* t = r.get<Tensor>(); t && !*t) metas.values.emplace_back();

@@ -213,7 +213,7 @@ std::string check_call(const tenon::Op& op, std::span<const CallArg> args, const
 
 Counts over_recordings(const KernelOptions& options, size_t one_in, std::map<std::string, Sample>* distinct = nullptr) {
   interp::install();
-  sweep::Library library(TENON_TEST_DATA "/sweep");
+  sweep::Library library(TENON_TEST_DATA "/sweep", TENON_TEST_DATA "/sweep/schemas.txt");
   Counts counts;
   counts.distinct = distinct;
   const char* only = std::getenv("TENON_OP");

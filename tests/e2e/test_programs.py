@@ -220,7 +220,7 @@ class OtherDevices(CommandTest):
         self.assertIn("expected cpu", done.stderr)
 
     def test_what_can_only_be_shown_is_shown_and_says_why_it_does_not_run(self):
-        for name, reason in (("complex_numbers", "complex"), ("custom_object", "pickle"), ("effect_tokens", "an operator is not supported"),
+        for name, reason in (("custom_object", "pickle"), ("effect_tokens", "an operator is not supported"),
                              ("autocast_2_6", "autocast")):
             file = SPECIAL / f"{name}.pt2"
             self.assertIn("ExportedProgram:", tenon("show", file).stdout)

@@ -106,7 +106,7 @@ def values(files):
     at = ["graph_module", "graph", "tensor_values", "linear"]
     for code in (0, 14, 27, 99, -1):
         files.model(f"dtype_code_{code}".replace("-", "minus_"), f"dtype code {code} means nothing", put([*at, "dtype"], code))
-    files.model("dtype_complex", "complex tensors are not supported", put([*at, "dtype"], 10), verb="compute")
+    files.model("dtype_complex", "complex tensors of halves are not supported", put([*at, "dtype"], 9), verb="compute")
     files.model("layout_sparse", "sparse tensors are not supported", put([*at, "layout"], 1), verb="compute")
     files.model("layout_unknown", "layout code 55 means nothing", put([*at, "layout"], 55))
     files.model("device_cuda", "CUDA is not supported", put([*at, "device"], {"type": "cuda", "index": 0}),

@@ -4,7 +4,8 @@ import zipfile
 
 import numpy
 
-PARTS = {"float32": 2e-6, "float16": 2e-3, "bfloat16": 1.6e-2, "float64": 1e-12, "float": 1e-12}
+PARTS = {"float32": 2e-6, "float16": 2e-3, "bfloat16": 1.6e-2, "float64": 1e-12, "float": 1e-12,
+         "complex64": 2e-6, "complex128": 1e-12}
 
 
 def load(path):
@@ -29,6 +30,8 @@ def mistake(got, reference, dtype, error, narrower=False):
     if dtype not in PARTS:
         different = int((got != reference).sum())
         return f"{different} of {got.size} elements differ" if different else None
+    if dtype.startswith("complex"):
+        got, reference = (numpy.stack([value.real, value.imag]) for value in (got, reference))
     got, reference = got.astype(numpy.float64), reference.astype(numpy.float64)
     finite = numpy.isfinite(reference)
     if not numpy.array_equal(got[~finite], reference[~finite], equal_nan=True) or not numpy.isfinite(got[finite]).all():
@@ -45,7 +48,7 @@ def compare(got, reference, keys):
     """Mistakes by key. `keys` gives the dtype and PyTorch's own error of each reference; both must have the same keys."""
     mistakes = [f"{key} is missing" for key in reference if key not in got]
     mistakes += [f"{key} is not expected" for key in got if key not in reference]
-    narrower = any(keys[key]["dtype"] in ("float32", "float16", "bfloat16") for key in reference)
+    narrower = any(keys[key]["dtype"] in ("float32", "float16", "bfloat16", "complex64") for key in reference)
     for key in reference:
         if key in got:
             found = mistake(got[key], reference[key], keys[key]["dtype"], keys[key]["error"], narrower)

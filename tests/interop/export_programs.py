@@ -38,7 +38,7 @@ def with_errors(program, inputs, mixed, gradient):
     assert own.keys() == exact.keys(), (own.keys(), exact.keys())
     errors = {}
     for key, value in own.items():
-        floating = value.dtype.kind == "f"
+        floating = value.dtype.kind in "fc"
         if not floating:
             assert numpy.array_equal(value, exact[key]), key
         difference = float(numpy.abs(value - exact[key]).max()) if floating and value.size else 0.0

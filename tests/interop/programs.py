@@ -79,6 +79,7 @@ import programs_views  # noqa: E402, F401
 import programs_state  # noqa: E402, F401
 import programs_library  # noqa: E402, F401
 if RELEASE >= (2, 15):
+    import programs_complex  # noqa: E402, F401
     import programs_control  # noqa: E402, F401
     import programs_numbers  # noqa: E402, F401
     import programs_quantized  # noqa: E402, F401

@@ -9,11 +9,12 @@ from torch.export._tree_utils import reorder_kwargs
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 
 LOW = (torch.float16, torch.bfloat16)
+WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128}
 WRITTEN = {OutputKind.BUFFER_MUTATION: "buffer", OutputKind.USER_INPUT_MUTATION: "input"}
 
 
 def promote(value):
-    return torch.float64 if value is torch.float32 else value
+    return WIDER.get(value, value) if isinstance(value, torch.dtype) else value
 
 
 class Run(fx.Interpreter):
@@ -47,7 +48,7 @@ class Copies:
         key = (storage.data_ptr() or id(tensor), source.dtype)
         if key not in self.storages:
             flat = torch.empty(0, dtype=source.dtype).set_(storage).clone()
-            self.storages[key] = flat.double() if self.double and flat.dtype == torch.float32 else flat
+            self.storages[key] = flat.to(promote(flat.dtype)) if self.double else flat
         return self.storages[key].as_strided(source.size(), source.stride(), source.storage_offset())
 
 
@@ -62,7 +63,7 @@ def dtype_name(value):
 
 def to_numpy(value):
     if isinstance(value, torch.Tensor):
-        value = value.detach()
+        value = value.detach().resolve_conj()
         return (value.float() if value.dtype == torch.bfloat16 else value).contiguous().numpy().copy()
     return numpy.asarray(value)
 
@@ -93,7 +94,7 @@ def run(program, inputs, double, gradient):
             values.append(source)
             continue
         value = copies(source)
-        if gradient and source.is_floating_point() and spec.kind in (InputKind.USER_INPUT, InputKind.PARAMETER):
+        if gradient and (source.is_floating_point() or source.is_complex()) and spec.kind in (InputKind.USER_INPUT, InputKind.PARAMETER):
             if spec.kind == InputKind.PARAMETER:
                 value = by_identity.setdefault(identity(source), value)
                 value.requires_grad_()

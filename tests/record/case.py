@@ -15,7 +15,7 @@ Where a result is a list of tensors, its entries in reference, error, aliases an
 members of a list argument are named name[i].
 Values: null, true, false, {"i": 5}, {"f": 1.5 or "inf", "-inf", "nan"}, {"s": text}, {"dtype": "f32"}, {"device": "cpu"},
 {"layout": "strided"}, {"memory_format": "contiguous_format"}, {"t": tensor}, {"tl": [tensor or null]}, {"il": [..]},
-{"fl": [..]}, {"bl": [..]}, {"sl": [..]}.
+{"fl": [..]}, {"bl": [..]}, {"sl": [..]}, {"c": [real, imaginary]}.
 tensor = {"dtype", "sizes", "strides", "offset", "storage": [byte offset, byte length]}, the bytes being those of the whole
 storage; "shared": k marks arguments that lie in one storage. Expected tensors (reference, written, gradients, results)
 are stored contiguous, whatever their "strides" say: those are the strides PyTorch gave the tensor. Float64 that is exact
@@ -28,7 +28,8 @@ import torch
 
 DTYPES = {torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.int64: "i64",
           torch.int32: "i32", torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8", torch.bool: "bool",
-          torch.uint16: "u16", torch.uint64: "u64"}
+          torch.uint16: "u16", torch.uint64: "u64", torch.complex64: "c64", torch.complex128: "c128"}
+WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128}
 
 UNDEFINED = ("empty", "new_empty", "empty_like", "empty_strided", "empty_permuted", "new_empty_strided", "resize_",
              "resize_as_", "empty_quantized")
@@ -70,7 +71,7 @@ def call(overload, given):
 
 
 class Copies:
-    """Copies arguments, keeping strides and shared storage; float32 becomes float64 if double."""
+    """Copies arguments, keeping strides and shared storage; float32 and complex64 become twice as wide if double."""
 
     def __init__(self, double=False):
         self.double = double
@@ -82,7 +83,7 @@ class Copies:
         key = (storage.data_ptr() or id(tensor), source.dtype)
         if key not in self.storages:
             flat = torch.empty(0, dtype=source.dtype).set_(storage).clone()
-            self.storages[key] = flat.double() if self.double and flat.dtype == torch.float32 else flat
+            self.storages[key] = flat.to(WIDER.get(flat.dtype, flat.dtype)) if self.double else flat
         storage = self.storages[key].untyped_storage()  # not as_strided: some operators refuse views
         return torch.empty(0, dtype=self.storages[key].dtype).set_(storage, source.storage_offset(), source.size(), source.stride())
 
@@ -93,8 +94,8 @@ class Copies:
             return [self(item) for item in value]
         if isinstance(value, dict):
             return {name: self(item) for name, item in value.items()}
-        if self.double and value is torch.float32:
-            return torch.float64
+        if self.double and isinstance(value, torch.dtype):
+            return WIDER.get(value, value)
         return value
 
 
@@ -106,10 +107,13 @@ def usable(given, limit=2000):
             return False
         if tensor.numel() > limit or tensor.untyped_storage().nbytes() // tensor.element_size() > 2 * limit:
             return False
-    for value in given.values():
-        if isinstance(value, (complex, torch.Generator)) or value in (torch.complex64, torch.complex128, torch.complex32):
-            return False
-    return True
+    return not any(isinstance(value, torch.Generator) or value is torch.complex32 for value in given.values())
+
+
+def meets_complex(given):
+    return any(t.is_complex() for t in tensors_in(given)) or any(
+        isinstance(value, complex) or value in (torch.complex64, torch.complex128)
+        for value in given.values() if not isinstance(value, torch.Tensor))
 
 
 def number(value):
@@ -144,6 +148,8 @@ class Writer:
 
     def raw(self, flat):
         flat = torch.empty(flat.numel(), dtype=flat.dtype).copy_(flat.detach().reshape(-1))
+        if flat.is_complex():
+            flat = torch.view_as_real(flat).reshape(-1)
         return self.bytes(flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b"")
 
     def meta(self, tensor):
@@ -164,10 +170,12 @@ class Writer:
         if tensor is None:
             return None
         encoded = self.meta(tensor if like is None else like)
-        if tensor.dtype == torch.float64:
-            short = tensor.float()
-            if torch.equal(short.double().nan_to_num(1e300), tensor.nan_to_num(1e300)):
-                tensor = short
+        for narrow, wide in WIDER.items():
+            if tensor.dtype == wide:
+                short = tensor.to(narrow)
+                parts = [torch.view_as_real(t.resolve_conj()) if t.is_complex() else t for t in (short.to(wide), tensor)]
+                if torch.equal(*[t.nan_to_num(1e300) for t in parts]):
+                    tensor = short
         encoded["dtype"] = DTYPES[tensor.dtype]
         return {**encoded, "offset": 0, "storage": self.raw(tensor)}
 
@@ -188,6 +196,8 @@ class Writer:
             return {"i": value}
         if isinstance(value, float):
             return {"f": number(value)}
+        if isinstance(value, complex):
+            return {"c": [number(value.real), number(value.imag)]}
         if isinstance(value, str):
             return {"s": value}
         if isinstance(value, (list, tuple)):
@@ -207,6 +217,8 @@ class Writer:
 
 def max_error(own, exact):
     """None-safe largest difference; Unusable where one is finite and the other is not."""
+    if own.is_complex():
+        own, exact = torch.view_as_real(own.resolve_conj()), torch.view_as_real(exact.resolve_conj())
     own, exact = own.detach().double(), exact.detach().double()
     if own.shape != exact.shape:
         raise Unusable("float64 gives another shape")

@@ -27,12 +27,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import extra_samples  # noqa: E402
-from case import Copies, Unusable, Writer, bind, tensors_in, usable  # noqa: E402
+from case import Copies, Unusable, Writer, bind, meets_complex, tensors_in, usable  # noqa: E402
 from run_case import record  # noqa: E402
 from targets import FIRST_LIST  # noqa: E402
 
 NAMESPACES = ("aten", "quantized_decomposed", "torchao", "torchvision", "transformers")
 SOURCES = ("extra", "export", "autograd")
+COMPLEX_SAMPLES = {torch.complex64: 16, torch.complex128: 2, torch.float32: 8}
 SAMPLES = {torch.float32: 40, torch.float64: 3, torch.bfloat16: 2, torch.float16: 2, torch.int64: 4, torch.bool: 3,
            torch.int32: 1, torch.uint8: 1}
 
@@ -75,11 +76,19 @@ def features(given):
 class Calls:
     """The calls seen so far, by overload; of equal-looking ones only the first."""
 
-    def __init__(self, only, not_these=()):
+    def __init__(self, only, not_these=(), of_complex=False):
         self.only = only
+        self.of_complex = of_complex
         self.not_these = not_these
         self.by_overload = collections.defaultdict(list)
         self.seen = set()
+
+    @staticmethod
+    def is_of_complex(name, given):
+        """Calls that meet complex numbers are kept apart, with those that make them of real ones."""
+        base = name.split(".")[0]
+        return meets_complex(given) or base in ("complex", "polar", "view_as_complex") or "fft" in base and "shift" not in base and (
+            "freq" not in base)
 
     def add(self, source, overload, args, kwargs):
         if not isinstance(overload, torch._ops.OpOverload) or overload.namespace not in NAMESPACES:
@@ -89,7 +98,7 @@ class Calls:
             return
         given = bind(overload, args, kwargs)
         try:
-            if not usable(given):
+            if not usable(given) or self.of_complex != self.is_of_complex(name, given):
                 return
             marks = frozenset(features(given))
         except (TypeError, OverflowError, ValueError):
@@ -158,7 +167,7 @@ def export_calls(calls, function, args, kwargs):
 def autograd_calls(calls, op, sample):
     args = Copies()([sample.input, *sample.args])
     kwargs = Copies()(sample.kwargs)
-    leaves = [t.requires_grad_() for t in tensors_in([args, kwargs]) if t.is_floating_point()]
+    leaves = [t.requires_grad_() for t in tensors_in([args, kwargs]) if t.is_floating_point() or t.is_complex()]
     with AutogradCalls(calls):
         results = op.op(*args, **kwargs)
         results = sample.output_process_fn_grad(results)
@@ -181,7 +190,7 @@ def collect(calls, log):
     torch.use_deterministic_algorithms(True, warn_only=True)  # fills what torch.empty makes, so that recordings repeat
     for number, op in enumerate(op_db):
         supported = op.supported_dtypes("cpu")
-        for dtype, count in SAMPLES.items():
+        for dtype, count in (COMPLEX_SAMPLES if calls.of_complex else SAMPLES).items():
             if dtype not in supported:
                 continue
             try:
@@ -227,12 +236,12 @@ def short(error):
     return f"{type(error).__name__}: {str(error).strip().splitlines()[0][:150] if str(error).strip() else ''}"
 
 
-def choose(name, candidates, log):
+def choose(name, candidates, log, of_complex):
     """Cases of one overload: hand-written ones, then those that show most that was not shown yet."""
-    wanted = name in FIRST_LIST
+    wanted = name in FIRST_LIST and not of_complex
     only_autograd = all(c[0] == "autograd" for c in candidates)
-    most = 24 if wanted else 6 if only_autograd else 12
-    budget = 50_000 if wanted else 9_000 if only_autograd else 20_000
+    most = 24 if wanted else 4 if of_complex else 6 if only_autograd else 12
+    budget = 50_000 if wanted else 4_000 if of_complex else 9_000 if only_autograd else 20_000
     if not only_autograd:
         candidates = [c for c in candidates if c[0] != "autograd"] or candidates
     writer, cases, shown = Writer(), [], collections.Counter()
@@ -299,6 +308,7 @@ def main():
     parser.add_argument("--calls", type=pathlib.Path, help="keep the calls found here, or take them from here")
     parser.add_argument("--log", type=pathlib.Path, help="where to write what could not be recorded, and why")
     parser.add_argument("--extra-only", action="store_true", help="only the hand-written calls")
+    parser.add_argument("--complex", action="store_true", help="calls that meet complex numbers, and no others; OUT is a folder of their own")
     parser.add_argument("--missing", action="store_true", help="only overloads that OUT does not hold yet")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -306,7 +316,7 @@ def main():
     torch.set_num_threads(1)
     logging.disable(logging.CRITICAL)
     log = []
-    calls = Calls(options.only, stored(options.out) if options.missing else ())
+    calls = Calls(options.only, stored(options.out) if options.missing else (), options.complex)
     for overload, args, kwargs in extra_samples.samples():
         calls.add("extra", overload, args, kwargs)
     if options.calls is not None and options.calls.exists():
@@ -319,14 +329,14 @@ def main():
     count = 0
     print(f"{len(calls.by_overload)} overloads called", flush=True)
     for number, (name, candidates) in enumerate(sorted(calls.by_overload.items())):
-        cases, data = choose(name, candidates, log)
+        cases, data = choose(name, candidates, log, options.complex)
         if cases:
             recorded[name] = (json.dumps(cases, separators=(",", ":"), allow_nan=False), data)
             count += len(cases)
         if number % 100 == 99:
             print(f"recorded {number + 1} overloads", flush=True)
     size = write(options.out, recorded)
-    missing = [name for name in FIRST_LIST if name not in recorded and not options.only]
+    missing = [name for name in FIRST_LIST if name not in recorded and not options.only and not options.complex]
     print(f"{len(recorded)} overloads, {count} cases new, {size} bytes")
     print(f"of the first list without cases: {', '.join(missing) or 'none'}")
     if options.log is not None:

@@ -4,7 +4,7 @@ import re
 
 import torch
 
-from case import DTYPES, UNDEFINED, Copies, Unusable, call, max_error, tensors_in
+from case import DTYPES, UNDEFINED, WIDER, Copies, Unusable, call, max_error, tensors_in
 
 
 # PyTorch 2.15 itself dies with an illegal instruction in the backward of these.
@@ -36,7 +36,9 @@ def same(a, b):
     if isinstance(a, torch.Tensor):
         if a.shape != b.shape or a.dtype != b.dtype:
             return False
-        if a.is_floating_point():
+        if a.is_floating_point() or a.is_complex():
+            if a.is_complex():
+                a, b = torch.view_as_real(a.resolve_conj()), torch.view_as_real(b.resolve_conj())
             a, b = a.double(), b.double()
             return bool(((a == b) | (a.isnan() & b.isnan())).all())
         return torch.equal(a, b)
@@ -48,10 +50,10 @@ def same(a, b):
 
 
 def single_precision(given):
-    """Whether float32 is the only floating dtype among the arguments, so that a float64 run is a reference."""
-    kinds = {t.dtype for t in tensors_in(given) if t.is_floating_point()}
-    named = {v for v in given.values() if isinstance(v, torch.dtype) and v.is_floating_point}
-    return (kinds | named) <= {torch.float32}
+    """Whether float32 and complex64 are the only floating dtypes among the arguments, so that a float64 run is a reference."""
+    kinds = {t.dtype for t in tensors_in(given) if t.is_floating_point() or t.is_complex()}
+    named = {v for v in given.values() if isinstance(v, torch.dtype) and (v.is_floating_point or v.is_complex)}
+    return (kinds | named) <= set(WIDER)
 
 
 def has_reference(name, given):
@@ -110,7 +112,7 @@ def encode_result(writer, result, random, has_reference):
     def tensor(value):
         if value is None:
             return None
-        if random or (has_reference and value.dtype == torch.float32):
+        if random or (has_reference and value.dtype in WIDER):
             return writer.meta(value)
         return {**writer.meta(value), "offset": 0, "storage": writer.raw(value)}
 
@@ -130,11 +132,11 @@ def compare(writer, own, exact):
         if not isinstance(own, float) and own != exact:
             raise Unusable("float64 gives another number")
         return None, None
-    if own.dtype == torch.float32:
-        if exact.dtype != torch.float64:
+    if own.dtype in WIDER:
+        if exact.dtype != WIDER[own.dtype]:
             raise Unusable("the float64 run gives another dtype")
         error = max_error(own, exact)
-        if error > 0.01 * max(1.0, float(exact.nan_to_num(0, 0, 0).abs().max()) if exact.numel() else 0.0):
+        if error > 0.01 * max(1.0, float(finite_abs(exact).max()) if exact.numel() else 0.0):
             raise Unusable("float32 is far from float64")
         return writer.expected_tensor(exact, own), error
     if not same(own, exact):
@@ -164,7 +166,7 @@ def encode_written(writer, given, after, exact_after, random, overload):
         entry = {"value": writer.meta(value), "reference": None, "error": None}
         if random:
             pass
-        elif exact_after is not None and value.dtype == torch.float32:
+        elif exact_after is not None and value.dtype in WIDER:
             entry["reference"] = writer.expected_tensor(exact_after[name], value)
             entry["error"] = max_error(value, exact_after[name])
         else:
@@ -202,7 +204,7 @@ def differentiate_once(overload, given, written, cotangents, double, refused):
     leaves = {}
 
     def prepare(name, value, writable):
-        if not (isinstance(value, torch.Tensor) and value.is_floating_point()) or name in refused:
+        if not (isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())) or name in refused:
             return value
         leaves[name] = value.detach().requires_grad_()
         return Leaf.apply(leaves[name]) if writable else leaves[name]
@@ -230,13 +232,27 @@ def differentiate_once(overload, given, written, cotangents, double, refused):
     return dict(zip(leaves, grads)), [r.requires_grad for r in flat]
 
 
+def cotangent(result, generator):
+    """Eighths, so that they are exact in every dtype."""
+    def eighths():
+        return torch.randn(result.shape, generator=generator, dtype=torch.float64).mul(8).round().div(8)
+
+    if result.is_complex():
+        return torch.complex(eighths(), eighths()).to(result.dtype)
+    return eighths().to(result.dtype) if result.is_floating_point() else None
+
+
+def finite_abs(tensor):
+    parts = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+    return parts.nan_to_num(0, 0, 0).abs()
+
+
 def encode_gradients(writer, overload, given, written, results):
     if not overload._schema.returns or overload._schema.name in DIES_IN_BACKWARD:
         return None
     generator = torch.Generator().manual_seed(5)
     flat = list(tensors_in(results))
-    cotangents = [torch.randn(t.shape, generator=generator, dtype=torch.float64).mul(8).round().div(8).to(t.dtype)
-                  if t.is_floating_point() else None for t in flat]
+    cotangents = [cotangent(t, generator) for t in flat]
     double = has_reference(overload._schema.name.split("::")[1], given)
     try:
         found = differentiate(overload, given, written, cotangents, False)
@@ -246,7 +262,7 @@ def encode_gradients(writer, overload, given, written, results):
         exact = differentiate(overload, given, written, cotangents, True)[0] if double else own
     except (RuntimeError, NotImplementedError, IndexError, TypeError):
         return None
-    if any(g is not None and (g.is_complex() or g.layout != torch.strided) for g in own.values()):
+    if any(g is not None and g.layout != torch.strided for g in own.values()):
         return None
     wrt = {}
     try:

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tenon/loop/index_map.h"
 #include "tenon/tensor/half.h"
 
 namespace tenon::sweep {
@@ -25,6 +26,7 @@ std::vector<To> widened(const Tensor& t, float (*convert)(uint16_t)) {
 template <class To>
 std::vector<To> elements_as(const Tensor& strided) {
   Tensor t = contiguous_copy(strided);
+  if (is_complex(t.dtype())) t = t.with_meta(viewed(remap::AsReal(), t.meta()));  // two numbers each
   switch (t.dtype()) {
     case DType::boolean:
     case DType::u8: return converted<To, uint8_t>(t);
@@ -46,7 +48,8 @@ double share(DType dtype) {
   switch (dtype) {
     case DType::f16: return 2e-3;
     case DType::bf16: return 1.6e-2;
-    case DType::f64: return 1e-12;
+    case DType::f64:
+    case DType::c128: return 1e-12;
     default: return 2e-6;
   }
 }
@@ -78,7 +81,7 @@ std::optional<std::string> meta_differs(const TensorMeta& got, const TensorMeta&
 }
 
 std::optional<std::string> values_differ(const Tensor& got, const Tensor& exact, std::optional<double> own_error) {
-  if (!is_floating(got.dtype())) {
+  if (!is_differentiable(got.dtype())) {
     auto a = elements_as<int64_t>(got), b = elements_as<int64_t>(exact);
     size_t wrong = 0, first = 0;
     for (size_t i = 0; i < b.size(); ++i)
@@ -104,8 +107,9 @@ std::optional<std::string> values_differ(const Tensor& got, const Tensor& exact,
     worst = std::max(worst, error);
   }
   if (!wrong) return std::nullopt;
-  return text(wrong, " of ", b.size(), " elements differ, the first at ", index_text(first, got.sizes()), ": expected ",
-              b[first], ", got ", a[first], "; largest error ", worst, ", allowed ", allowed);
+  return text(wrong, " of ", b.size(), " elements differ, the first at ",
+              index_text(is_complex(got.dtype()) ? first / 2 : first, got.sizes()), ": expected ", b[first], ", got ",
+              a[first], "; largest error ", worst, ", allowed ", allowed);
 }
 
 }  // namespace tenon::sweep

@@ -9,10 +9,14 @@ namespace tenon::sweep {
 /// one operator; `call` is a part of the call's description, `message` of what went wrong.
 struct Deviation {
   const char *op, *check, *call, *message, *why;
+  bool of_complex = false;  // it is for those calls alone
 };
 
 /// Why an operator has no recordings; null where it should.
 const char* why_unrecorded(const std::string& op);
+
+/// Refused of complex numbers: such a call answers with an Error.
+bool refused_of_complex(const std::string& op);
 
 std::span<const Deviation> all_deviations();
 const Deviation* deviation(const std::string& op, const std::string& check, const std::string& call,

@@ -81,6 +81,7 @@ CallArg Case::value(Json json, Shared& shared) const {
   Json v = member.value;
   if (member.key == "i") return v.as_int();
   if (member.key == "f") return number(v);
+  if (member.key == "c") return std::complex<double>(number(v[0]), number(v[1]));
   if (member.key == "s") return std::string(v.as_string());
   if (member.key == "dtype") return *dtype_of(v.as_string());
   if (member.key == "device") return Device{*device_type_of(v.as_string())};
@@ -221,7 +222,7 @@ struct Library::Body {
   std::map<std::string, std::string> schemas;
 };
 
-Library::Library(const std::string& folder) : body_(std::make_unique<Body>()) {
+Library::Library(const std::string& folder, const std::string& schemas) : body_(std::make_unique<Body>()) {
   std::vector<std::string> paths;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
     if (entry.path().extension() == ".zip") paths.push_back(entry.path().string());
@@ -238,7 +239,7 @@ Library::Library(const std::string& folder) : body_(std::make_unique<Body>()) {
       body_->places.emplace(canonical(stem), Body::Place{&archive, &entry, bytes});
     }
   }
-  for (const std::string& line : split(read_file(folder + "/schemas.txt"), '\n')) {
+  for (const std::string& line : split(read_file(schemas), '\n')) {
     std::string_view rest = trim(line);
     if (rest.empty()) continue;
     body_->schemas.emplace(std::string(rest.substr(0, rest.find('('))), std::string(rest));

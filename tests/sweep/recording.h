@@ -72,7 +72,7 @@ struct Recording {
 /// Every recording in the folder, by operator. The archives stay open as long as the library.
 class Library {
  public:
-  explicit Library(const std::string& folder);
+  Library(const std::string& folder, const std::string& schemas);
   ~Library();
   std::vector<std::string> names() const;
   bool has(const std::string& name) const;

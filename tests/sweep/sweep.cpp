@@ -1,9 +1,10 @@
 // The sweep over the registry: every operator of which PyTorch's calls are recorded, asked what checks.h asks.
-//   test_sweep [--op NAME]... [--fifth] [--list] [--all] [--quiet] [--recorded|--perturbed]
+//   test_sweep [--op NAME]... [--fifth] [--list] [--all] [--quiet] [--complex] [--recorded|--perturbed]
 // Like any test program it takes a share of the operators where GTEST_TOTAL_SHARDS and GTEST_SHARD_INDEX say so.
 // A name is a whole operator (aten::add.Tensor) or a part of one (add). --all prints every failure, not the first of
 // each sort. --fifth takes a fixed fifth of the operators, chosen by their names. Recorded calls are made first, then
-// wrong ones (perturb.h); --recorded and --perturbed make one sort only.
+// wrong ones (perturb.h); --complex makes those that meet complex numbers, which are recorded apart. --recorded and
+// --perturbed make one sort only.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,6 +32,7 @@ struct Options {
   std::vector<std::string> ops;
   bool list = false, all = false, quiet = false, fifth = false;
   bool recorded = true, perturbed = true;  // which calls are made
+  bool of_complex = false;                 // those of complex numbers, which have a folder of their own
   uint32_t shares = 1, share = 0;
 };
 
@@ -146,7 +148,7 @@ class Sweep {
   std::vector<std::string> stale(const std::set<std::string>& names) const {
     std::vector<std::string> out;
     for (const Deviation& d : all_deviations())
-      if (names.count(d.op) && !deviating_.count(&d) &&
+      if (names.count(d.op) && d.of_complex == options_.of_complex && !deviating_.count(&d) &&
           std::string_view(d.check) != "perturbed")  // those are seen in processes of their own
         out.push_back(text(d.op, " ", d.check, " ", d.call, " ", d.message));
     return out;
@@ -154,12 +156,24 @@ class Sweep {
 
  private:
   void one_case(const Op& op, const Case& recorded, size_t number) {
+    if (options_.of_complex && refused_of_complex(op.name())) {
+      Outcome outcome = guarded([&] { return check_results(op, recorded); });
+      if (!outcome || !starts_with(*outcome, "error: "))
+        note("refused", text("expected an Error, got ", outcome.value_or("a result: take it off the list")),
+             text("case ", number, ": "));
+      return;
+    }
     std::string call = guarded([&]() -> Outcome { return describe_call(op, recorded.arguments(op)); }).value();
     for (Check& check : checks_) {
-      if (!check.applies(op, recorded)) continue;
+      bool applies = true;
+      Outcome undecided = guarded([&]() -> Outcome {
+        applies = check.applies(op, recorded);
+        return std::nullopt;
+      });
+      if (!applies) continue;
       begin(text(check.name, " of ", op.name(), " case ", number, " (", call, ")"));
       auto start = std::chrono::steady_clock::now();
-      Outcome outcome = guarded([&] { return check.run(op, recorded, number); });
+      Outcome outcome = undecided ? undecided : guarded([&] { return check.run(op, recorded, number); });
       check.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       ++check.cases;
       if (const Deviation* d = outcome ? deviation(op.name(), check.name, call, *outcome) : nullptr) {
@@ -245,7 +259,9 @@ Counts run_perturbed(const Options& options, const Library& library, const std::
 int run(const Options& options) {
   for (int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGALRM}) std::signal(signal, crashed);
   interp::install();
-  Library library(TENON_TEST_DATA "/sweep");
+  Library real(TENON_TEST_DATA "/sweep", TENON_TEST_DATA "/sweep/schemas.txt"),
+      of_complex(TENON_TEST_DATA "/sweep/complex", TENON_TEST_DATA "/sweep/schemas.txt");
+  const Library& library = options.of_complex ? of_complex : real;
   std::set<std::string> names;
   std::vector<std::string> missing, without_samples;
   for (const std::string& name : library.names()) {
@@ -254,7 +270,8 @@ int run(const Options& options) {
     else missing.push_back(name);
   }
   for (const Op* op : registry().all())
-    if (op->kind != OpKind::symbolic && op->traits.control == Control::none && wanted(options, op->name()))
+    if (!options.of_complex && op->kind != OpKind::symbolic && op->traits.control == Control::none &&
+        wanted(options, op->name()))
       names.insert(op->name());
   size_t core = 0, core_recorded = 0;
   for (std::string_view each : dialect::core_operators()) {  // those on sizes too
@@ -264,9 +281,9 @@ int run(const Options& options) {
     if (!library.has(name)) names.insert(name);
   }
   for (const std::string& name : names)
-    if (!library.has(name) && !why_unrecorded(name)) without_samples.push_back(name);
+    if (!library.has(name) && !of_complex.has(name) && !why_unrecorded(name)) without_samples.push_back(name);
   for (const std::string& name : library.schema_names())  // forms derived from a functional twin
-    if (wanted(options, name) && registry().find(name)) names.insert(name);
+    if (!options.of_complex && wanted(options, name) && registry().find(name)) names.insert(name);
 
   Counts total;
   if (options.list) {
@@ -300,11 +317,13 @@ int main(int argc, char** argv) {
     else if (word == "--quiet" || word.starts_with("--gtest_"))
       options.quiet = true;  // run like the other test programs
     else if (word == "--fifth") options.fifth = true;
+    else if (word == "--complex") options.of_complex = true;
     else if (word == "--recorded") options.perturbed = false;
     else if (word == "--perturbed") options.recorded = false;
     else {
       std::fprintf(stderr,
-                   "usage: test_sweep [--op NAME]... [--fifth] [--list] [--all] [--quiet] [--recorded|--perturbed]\n");
+                   "usage: test_sweep [--op NAME]... [--fifth] [--list] [--all] [--quiet] [--complex] "
+                   "[--recorded|--perturbed]\n");
       return 2;
     }
   }
