@@ -3,8 +3,8 @@
 // Like any test program it takes a share of the operators where GTEST_TOTAL_SHARDS and GTEST_SHARD_INDEX say so.
 // A name is a whole operator (aten::add.Tensor) or a part of one (add). --all prints every failure, not the first of
 // each sort. --fifth takes a fixed fifth of the operators, chosen by their names. Recorded calls are made first, then
-// wrong ones (perturb.h); --complex makes those that meet complex numbers, which are recorded apart. --recorded and
-// --perturbed make one sort only.
+// wrong ones (perturb.h); after them those that meet complex numbers, which are recorded apart: --complex makes them
+// alone. --recorded and --perturbed make one sort only.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -276,9 +276,11 @@ int run(const Options& options) {
   size_t core = 0, core_recorded = 0;
   for (std::string_view each : dialect::core_operators()) {  // those on sizes too
     std::string name(each);
-    if (!wanted(options, name) || !registry().find(name)) continue;  // tests/dialect says which are not there
-    ++core, core_recorded += library.has(name);
-    if (!library.has(name)) names.insert(name);
+    if (options.of_complex || !wanted(options, name) || !registry().find(name))
+      continue;  // tests/dialect says which are not there
+    bool recorded = library.has(name) || of_complex.has(name);
+    ++core, core_recorded += recorded;
+    if (!recorded) names.insert(name);
   }
   for (const std::string& name : names)
     if (!library.has(name) && !of_complex.has(name) && !why_unrecorded(name)) without_samples.push_back(name);
@@ -330,7 +332,10 @@ int main(int argc, char** argv) {
   const char *shares = std::getenv("GTEST_TOTAL_SHARDS"), *share = std::getenv("GTEST_SHARD_INDEX");
   if (shares && share) options.shares = std::max(1, std::atoi(shares)), options.share = std::atoi(share);
   try {
-    return tenon::sweep::run(options);
+    int status = tenon::sweep::run(options);
+    if (options.of_complex || options.list) return status;
+    options.of_complex = true;
+    return tenon::sweep::run(options) | status;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;
