@@ -608,8 +608,8 @@ const std::unordered_map<std::string_view, Rule>& rules() {
 }  // namespace
 
 Rule family_rule(std::string_view op) {
-  for (Rule (*family)(std::string_view) : {indexing_rule, resampling_rule, product_rule, loss_rule, creation_rule,
-                                           calculus_rule, layout_rule})
+  for (Rule (*family)(std::string_view) :
+       {indexing_rule, resampling_rule, product_rule, loss_rule, creation_rule, calculus_rule, layout_rule})
     if (Rule found = family(op)) return found;
   return nullptr;
 }

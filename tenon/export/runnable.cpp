@@ -10,7 +10,8 @@ class Search {
       found(text("the tensor ", quoted(name), " is on ", quoted(text(meta.device)),
                  "; Tenon runs programs on the CPU: give --device cpu to move this one there"));
     else if (meta.dtype == DType::c32)
-      found(text("complex tensors of halves are not supported yet, and ", quoted(name), " is ", meta.dtype, unrunnable));
+      found(
+          text("complex tensors of halves are not supported yet, and ", quoted(name), " is ", meta.dtype, unrunnable));
     else if (meta.layout != Layout::strided)
       found(text("only dense tensors are supported yet, and ", quoted(name), " has the layout ",
                  tenon::name(meta.layout), unrunnable));

@@ -165,6 +165,9 @@ def views():
 def factories():
     cpu = torch.device("cpu")
     like = strided(2, 3, dtype=f16)
+    for n in (1, 6, 9):
+        call(aten.fft_fftfreq.default, n)
+        call(aten.fft_rfftfreq.default, n, 0.25, dtype=f64)
     call(aten.arange.default, 5, device=cpu, pin_memory=False)
     call(aten.arange.default, 4.5)
     call(aten.arange.default, 0)
