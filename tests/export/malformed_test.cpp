@@ -193,6 +193,12 @@ TEST(Malformed, a_negative_size_is_told) {
   EXPECT_SAYS(json_error("{\"as_int\": 9}", "{\"as_int\": -9}"), "a size is negative: -9");
 }
 
+TEST(Malformed, sizes_strides_and_offsets_are_whole_numbers) {
+  EXPECT_SAYS(json_error("{\"as_int\": 9}", "{\"as_float\": 9}"), "expected a whole number, got 9.0");
+  EXPECT_SAYS(json_error("\"storage_offset\": {\"as_int\": 0}", "\"storage_offset\": {\"as_bool\": false}"),
+              "expected a whole number, got False");
+}
+
 TEST(Malformed, placeholder_and_payload_must_agree) {
   EXPECT_SAYS(json_error("\"p_0_weight\": {\"dtype\": 7, \"sizes\": [{\"as_int\": 9}",
                          "\"p_0_weight\": {\"dtype\": 7, \"sizes\": [{\"as_int\": 8}"),

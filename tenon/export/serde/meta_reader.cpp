@@ -39,6 +39,13 @@ SymInt read_expression(Json json, ReadContext& context) {
   return found->second;
 }
 
+// Of a tensor: a whole number, or what is one for some symbols.
+SymInt read_size(Json json, ReadContext& context) {
+  SymInt size = read_symbolic(json, context);
+  json.require(!size.is(sym::Kind::real) && !size.is(sym::Kind::boolean), "expected a whole number, got ", size);
+  return size;
+}
+
 bool elements_fit(const TensorMeta& meta) {
   int64_t elements = 1;
   bool fits = true;
@@ -66,18 +73,18 @@ TensorMeta read_tensor_meta(Json json, ReadContext& context) {
   TensorMeta meta;
   meta.dtype = read_dtype(json.at("dtype"));
   for (Json size : json.at("sizes").items()) {
-    meta.sizes.push_back(read_symbolic(size, context));
+    meta.sizes.push_back(read_size(size, context));
     if (auto number = meta.sizes.back().constant()) size.require(*number >= 0, "a size is negative: ", *number);
   }
   for (Json stride : json.at("strides").items()) {
-    meta.strides.push_back(read_symbolic(stride, context));
+    meta.strides.push_back(read_size(stride, context));
     if (auto number = meta.strides.back().constant()) stride.require(*number >= 0, "a stride is negative: ", *number);
   }
   json.require(meta.rank() <= max_rank, "a tensor has ", meta.rank(), " dimensions; at most ", max_rank,
                " are allowed");
   json.require(meta.strides.size() == meta.rank(), "expected ", meta.rank(), " strides as there are sizes, found ",
                meta.strides.size());
-  if (auto offset = json.given("storage_offset")) meta.offset = read_symbolic(*offset, context);
+  if (auto offset = json.given("storage_offset")) meta.offset = read_size(*offset, context);
   if (auto offset = meta.offset.constant()) json.require(*offset >= 0, "the storage offset is negative: ", *offset);
   meta.device = read_device(json.at("device"));
   meta.layout = read_layout(json.at("layout"));
