@@ -122,6 +122,9 @@ Results narrowed(Build& b) {
 }
 
 Results matrix_transposed(Build& b) { return aten("transpose.int", b["self"], -2, -1); }
+
+Results conjugated(const Tensor& x) { return is_complex(x.dtype()) ? aten("_conj", x) : one(x); }
+Results matrix_adjoint(Build& b) { return conjugated(matrix_transposed(b)); }
 Results itself(Build& b) { return one(b["self"]); }
 Results cloned(Build& b) { return aten("clone", b["self"]); }
 
@@ -265,9 +268,9 @@ const std::unordered_map<std::string_view, Rule>& rules() {
       {"aten::swapdims", [](Build& b) { return aten("transpose.int", b["self"], b.arg("dim0"), b.arg("dim1")); }},
       {"aten::narrow", narrowed},
       {"aten::mT", matrix_transposed},
-      {"aten::mH", matrix_transposed},
-      {"aten::adjoint", matrix_transposed},
-      {"aten::matrix_H", matrix_transposed},
+      {"aten::mH", matrix_adjoint},
+      {"aten::adjoint", matrix_adjoint},
+      {"aten::matrix_H", matrix_adjoint},
       {"aten::numpy_T",
        [](Build& b) {
          Sizes dims;
@@ -279,11 +282,16 @@ const std::unordered_map<std::string_view, Rule>& rules() {
       {"aten::atleast_1d", [](Build& b) { return at_least(b["self"], 1); }},
       {"aten::atleast_2d", [](Build& b) { return at_least(b["self"], 2); }},
       {"aten::atleast_3d", [](Build& b) { return at_least(b["self"], 3); }},
-      {"aten::conj", itself},
+      {"aten::conj", [](Build& b) { return conjugated(b["self"]); }},
       {"aten::resolve_conj", itself},
       {"aten::resolve_neg", itself},
       {"aten::positive", itself},
-      {"aten::real", itself},
+      {"aten::real",
+       [](Build& b) {
+         Tensor x = b["self"];
+         if (!is_complex(x.dtype())) return one(x);
+         return aten("select.int", aten("view_as_real", x), static_cast<int64_t>(x.rank()), 0);
+       }},
       {"aten::lift_fresh_copy", cloned},
       {"aten::detach_", itself},
       {"aten::fill_diagonal_", diagonal_filled},

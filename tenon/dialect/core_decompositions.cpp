@@ -140,8 +140,9 @@ Results normed(Build& b) {
   if (std::isinf(order))
     return aten(order > 0 ? "amax" : "amin", aten("abs", x), dims.is_none() ? CallArg(Sizes{}) : dims,
                 b.arg("keepdim"));
+  const bool real = !is_complex(x.dtype());
   return in_float(x, [&](const Tensor& wide) {
-    Tensor base = order == 2 ? wide : Tensor(aten("abs", wide));  // squares need no absolute values
+    Tensor base = order == 2 && real ? wide : Tensor(aten("abs", wide));  // squares need no absolute values
     Tensor sum = aten("sum.dim_IntList", aten("pow.Tensor_Scalar", base, b.arg("ord")), dims, b.arg("keepdim"));
     return aten("pow.Tensor_Scalar", sum, 1.0 / order);
   });
@@ -321,7 +322,12 @@ const std::unordered_map<std::string_view, Rule>& rules() {
       {"aten::rsub.Tensor",
        [](Build& b) { return aten("sub.Tensor", b["other"], b["self"], kw("alpha", b.arg("alpha"))); }},
       {"aten::dot", [](Build& b) { return aten("sum", aten("mul.Tensor", b["self"], b["tensor"])); }},
-      {"aten::vdot", [](Build& b) { return aten("sum", aten("mul.Tensor", b["self"], b["other"])); }},
+      {"aten::vdot",
+       [](Build& b) {
+         Tensor self = b["self"];
+         if (is_complex(self.dtype())) self = aten("_conj_physical", self);
+         return aten("sum", aten("mul.Tensor", self, b["other"]));
+       }},
       {"aten::mv",
        [](Build& b) -> Results { return aten("sum.dim_IntList", aten("mul.Tensor", b["self"], b["vec"]), Sizes{1}); }},
       {"aten::addcmul",
@@ -502,7 +508,13 @@ const std::unordered_map<std::string_view, Rule>& rules() {
          if (b["self"].dtype() == DType::u8) return {};
          return aten("logical_not", aten("any.dims", aten("logical_not", b["self"])));
        }},
-      {"aten::sgn", [](Build& b) { return aten("sign", b["self"]); }},
+      {"aten::sgn",
+       [](Build& b) {
+         Tensor x = b["self"];
+         if (!is_complex(x.dtype())) return aten("sign", x);
+         Tensor length = aten("abs", x), none = aten("eq.Scalar", length, 0), unit = aten("div.Tensor", x, length);
+         return aten("where.self", none, aten("scalar_tensor", 0, kw("dtype", x.dtype())), unit);
+       }},
       {"aten::isposinf", [](Build& b) { return equals_infinity(b["self"], infinity); }},
       {"aten::isneginf", [](Build& b) { return equals_infinity(b["self"], -infinity); }},
       {"aten::sinc",

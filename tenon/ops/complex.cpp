@@ -155,10 +155,11 @@ Complex operator/(const Complex& a, const Complex& b) {
   Tensor by_real = ge(abs(b.re), abs(b.im));
   Tensor large = where(by_real, b.re, b.im), small = where(by_real, b.im, b.re);
   Tensor zero = eq(large, 0.0);
-  Tensor ratio = small / Tensor(where(zero, 1.0, large));
+  Tensor ratio = small / Tensor(where(zero, ones_like(large), large));
   Tensor scale = reciprocal(large + small * ratio);
-  Tensor re = where(by_real, a.re, a.im) + Tensor(where(by_real, a.im, a.re)) * ratio;
-  Tensor im = where(by_real, a.im - a.re * ratio, a.im * ratio - a.re);
+  Tensor a_re = in_dtype(a.re, large.dtype()), a_im = in_dtype(a.im, large.dtype());
+  Tensor re = where(by_real, a_re, a_im) + Tensor(where(by_real, a_im, a_re)) * ratio;
+  Tensor im = where(by_real, a_im - a_re * ratio, a_im * ratio - a_re);
   return {re * scale, im * scale};
 }
 

@@ -236,6 +236,34 @@ return %b
   EXPECT_EQ(calls(made, "aten::round.decimals"), 2u) << to_text(made);
 }
 
+TEST(Table, PartsAndConjugatesOfComplexNumbersKeepTheirValues) {
+  ExportedProgram program = program_of(R"(%x: f32[3, 3, 2] = input()
+%z: c64[3, 3] = aten::view_as_complex(%x)
+%r: f32[3, 3][6, 2] = aten::real(%z)
+%h: c64[3, 3][1, 3] = aten::adjoint(%z)
+%s: c64[3, 3] = aten::sgn(%z)
+%p: c64[3, 3] = aten::mm(%h, %s)
+%q: c64[3, 3] = aten::mul.Tensor(%p, %r)
+%u: c64[3] = aten::select.int(%z, 0, 0)
+%v: c64[3] = aten::select.int(%z, 0, 1)
+%d: c64[] = aten::vdot(%u, %v)
+%w: c64[3, 3] = aten::mul.Tensor(%q, %d)
+%n: f32[] = aten::linalg_vector_norm(%z)
+%m: c64[3, 3] = aten::mul.Tensor(%w, %n)
+%y: f32[3, 3, 2] = aten::view_as_real(%m)
+return %y
+)");
+  Tensor x = Tensor::empty(DType::f32, {3, 3, 2});
+  for (int i = 0; i < 18; ++i) x.mutable_data<float>()[i] = static_cast<float>((i * 7) % 11 - 5) / 4;
+  const std::vector<float> before = values_of(run_program(program, {x}).outputs[0].as<Tensor>());
+  for (Dialect dialect : {Dialect::aten, Dialect::core}) {
+    ExportedProgram made = run_decompositions(program, {.to = dialect});
+    const std::vector<float> after = values_of(run_program(made, {x}).outputs[0].as<Tensor>());
+    for (size_t i = 0; i < before.size(); ++i) EXPECT_NEAR(after[i], before[i], 1e-4 * std::abs(before[0])) << i;
+    EXPECT_EQ(calls(made, "aten::real") + calls(made, "aten::adjoint"), 0u) << to_text(made);
+  }
+}
+
 TEST(Table, AnAliasTakesTheOverloadThatIsSpelledOtherwise) {
   ExportedProgram made = run_decompositions(program_of(R"(%x: f32[3] = input()
 %a: f32[3] = aten::special_xlogy(%x, %x)
