@@ -134,6 +134,9 @@ const std::unordered_map<std::string_view, WriteBackRule>& write_backs() {
                      w.call.arg("storage_offset"));
        }},
       {"aten::unfold", folded_back},
+      {"aten::view_as_real", [](const WriteBack& w) { return Tensor(aten("view_as_complex", w.value)); }},
+      {"aten::view_as_complex", [](const WriteBack& w) { return Tensor(aten("view_as_real", w.value)); }},
+      {"aten::_conj", [](const WriteBack& w) { return Tensor(aten("_conj", w.value)); }},
   };
   return all;
 }

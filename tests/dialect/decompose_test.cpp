@@ -264,6 +264,27 @@ return %y
   }
 }
 
+TEST(Views, WritesToPartsAndConjugatesOfComplexNumbersReachThem) {
+  ExportedProgram program = program_of(R"(%x: f32[2, 2] = input()
+%o: f32[2, 2] = aten::clone(%x)
+%z: c64[2] = aten::view_as_complex(%o)
+%h: c64[2] = aten::_conj(%z)
+%w: c64[2] = aten::mul_.Tensor(%h, %h)
+%p: f32[2, 2] = aten::view_as_real(%z)
+%s: f32[2][2] = aten::select.int(%p, 1, 1)
+%a: f32[2][2] = aten::add_.Scalar(%s, 3)
+%y: f32[2, 2] = aten::mul.Scalar(%o, 2)
+return %y
+)");
+  const Tensor x = floats({2, 2}, {1, 2, -3, 0.5f});
+  for (Dialect dialect : {Dialect::aten, Dialect::core}) {
+    ExportedProgram made = run_decompositions(program, {.to = dialect});
+    // (1 + 2i)^2 = -3 + 4i: conjugated twice, with 3 added to the imaginary part and doubled
+    EXPECT_EQ(values_of(run_program(made, {x}).outputs[0].as<Tensor>()), (std::vector<float>{-6, 14, 17.5f, 0}))
+        << to_text(made);
+  }
+}
+
 TEST(Table, AnAliasTakesTheOverloadThatIsSpelledOtherwise) {
   ExportedProgram made = run_decompositions(program_of(R"(%x: f32[3] = input()
 %a: f32[3] = aten::special_xlogy(%x, %x)
