@@ -109,7 +109,7 @@ class Generator {
 
   TensorMeta drawn_meta() {
     static constexpr DType dtypes[] = {DType::f32, DType::f32, DType::f32, DType::i64, DType::boolean, DType::f64,
-                                       DType::f32, DType::i32, DType::u8,  DType::f16, DType::bf16,    DType::f32};
+                                       DType::f32, DType::i32, DType::u8,  DType::f16, DType::bf16,    DType::c64};
     static constexpr int64_t sizes[] = {2, 3, 1, 4, 2, 3, 0, 5};
     Sizes list;
     size_t rank = choices_.below(5);

@@ -8,6 +8,7 @@
 #include "tenon/passes/check_metas.h"
 #include "tenon/pipeline.h"
 #include "tenon/rules/registry.h"
+#include "tenon/sym/evaluate.h"
 #include "tests/hostile/further_ways.h"
 #include "tests/hostile/sample_values.h"
 
@@ -17,9 +18,9 @@ namespace {
 bool is_polynomial(const Op& op) { return op.name().find("polynomial") != std::string::npos; }
 bool is_pool(const Op& op) { return op.name().find("pool") != std::string::npos; }
 
-// A polynomial of degree 10^12, a pool whose windows are so large and a loop that does not end are programs that
-// compute for hours, as they say. They are executed call by call first, and given up where a call or all of them are
-// too many.
+// A polynomial of degree 10^12, a pool whose windows are so large, a tensor repeated so often and a loop that does not
+// end are programs that compute for hours, as they say. They are executed call by call first, and given up where a call
+// or all of them are too many.
 class Budgeted : public Dispatcher {
   CallResults run(const Op& op, CallArgs args) override {
     require(--calls_ > 0, "too many calls");
@@ -70,8 +71,20 @@ Cost cost_of(const GraphBody& graph) {
   return out;
 }
 
+// Its elements, where the example sizes tell them.
+double elements_of(const TensorMeta& meta, const sym::Bindings& hints) {
+  double out = 1;
+  for (SymInt size : meta.sizes)
+    if (!reached([&] { out *= sym::evaluate_real(size, hints); })) return 0;
+  return out;
+}
+
 bool computes_for_long(Walk& walk) {
   const GraphBody& graph = walk.normalized().body();
+  sym::Bindings hints;
+  for (const auto& [name, value] : walk.program().hints) hints.set(SymInt::symbol(name), value);
+  for (const ValueInfo& value : graph.values)
+    if (value.type == ValueType::tensor && elements_of(value.meta, hints) > 1e7) return true;
   Cost cost = cost_of(graph);
   if (cost != Cost::to_be_seen) return cost == Cost::endless;
   Budgeted budget;
