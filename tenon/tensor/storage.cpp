@@ -10,7 +10,7 @@ namespace tenon {
 namespace {
 constexpr std::align_val_t alignment{64};
 std::byte* allocate(size_t bytes) {
-  require(bytes < size_t{1} << 47, "a tensor of ", bytes, " bytes is more than any memory holds");
+  require(bytes < size_t{1} << 46, "a tensor of ", bytes, " bytes is more than any memory holds");
   return static_cast<std::byte*>(::operator new(bytes ? bytes : 1, alignment));
 }
 
