@@ -38,7 +38,8 @@ struct Measured {
   std::vector<double> runs_ms;
   std::vector<KernelTime> kernels;
   Roofline machine;
-  int64_t peak_bytes = 0;  // on top of what the process had before, the caller's inputs aside; pages of weights included
+  int64_t peak_bytes =
+      0;  // on top of what the process had before, the caller's inputs aside; pages of weights included
   double at(double share) const {
     size_t i = static_cast<size_t>(share * static_cast<double>(runs_ms.size() - 1) + 0.5);
     return runs_ms[i];
