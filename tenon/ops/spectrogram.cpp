@@ -93,7 +93,7 @@ Results frequencies(Build& b, bool half) {
   b.require(n > 0, "n: expected a positive number, got ", n);
   DType dtype = b.dtype("dtype").value_or(DType::f32);
   Tensor at = arange(0, half ? n / 2 + 1 : n, kw("dtype", dtype));
-  if (!half) at = where(lt(at, static_cast<double>((n + 1) / 2)), at, at - static_cast<double>(n));
+  if (!half) at = where(lt(at, static_cast<double>(n / 2 + n % 2)), at, at - static_cast<double>(n));
   return mul(at, 1 / (static_cast<double>(n) * b.number("d")));
 }
 
