@@ -233,6 +233,7 @@ class Backward {
       needed.push_back(any);
     }
     expect(node.op->def && node.op->def->vjp, node.op->name(), " has no gradient rule");
+    infer(*node.op, args);  // a call that is not supported was described by nobody but the file
     Vjp call(*node.op, args, grads, outs,
              std::span<const bool>(reinterpret_cast<const bool*>(needed.data()), needed.size()));
     Grads results = gradients(call);

@@ -59,9 +59,12 @@ class Part {
     return false;
   }
 
+  /// Certainly nothing to do: 2^40 rows of nothing are not walked.
+  bool is_empty() const { return points() == SymInt(0); }
   /// The iterations that the kernel's [lo, hi) is of, where the stage is all there is.
   SymInt extent() const {
     if (in_blocks()) return sym::ceil_div(points(), block_points);
+    if (is_empty()) return 0;
     return nest_.empty() ? SymInt(1) : nest_[0]->extent;
   }
   void emit_whole() {
@@ -109,7 +112,7 @@ class Part {
         }
         values_.enter({innermost[g], innermost[g], extents[g]}, index);
       }
-      for (const loop::Store& s : stage_.stores) values_.load_early(s.value);
+      values_.load_early(stage_.stores);
       columns_of(columns, first, last);
       values_.restore(std::move(known));
       return {};
@@ -128,6 +131,7 @@ class Part {
   }
   /// What the stage does in the row where its loops over rows stand.
   void emit_row() {
+    if (is_empty()) return;
     if (in_blocks()) blocks(b_.integer(Type::i64, 0), values_.size(extent()));
     else domain(0, false);
   }
@@ -172,8 +176,7 @@ class Part {
     bool lane = lanes_ && depth + 1 == nest_.size(), shared = whole && depth == 0;
     Val from = shared ? b_.lo() : b_.integer(Type::i64, 0);
     Val to = shared ? b_.hi() : values_.size(group.extent);
-    if (lane && sym::range_of(group.extent, program_.ranges).lo > 0 && !shared)
-      for (const loop::Store& s : stage_.stores) values_.load_early(s.value);
+    if (lane && sym::range_of(group.extent, program_.ranges).lo > 0 && !shared) values_.load_early(stage_.stores);
     if (lane && terms_ == Terms::columns) {
       StageReduction sums(b_, stage_, loops_, values_, fixed_);
       if (sums.streams(group)) return sums.emit_streamed(group, from, to, ways(group.extent), [&] { store_all(); });
@@ -245,7 +248,13 @@ class Rows {
     starts_.push_back(loops);
   }
 
-  SymInt extent() const { return starts_.size() > 1 ? group(*parts_[0], 0).extent : SymInt(1); }
+  SymInt extent() const {
+    bool empty = std::all_of(parts_.begin(), parts_.end(), [](auto& p) { return p->is_empty(); });
+    for (size_t depth = 1; depth + 1 < starts_.size(); ++depth)
+      empty = empty || group(*parts_[0], depth).extent == SymInt(0);
+    if (empty) return 0;
+    return starts_.size() > 1 ? group(*parts_[0], 0).extent : SymInt(1);
+  }
   void emit() {
     if (starts_.size() > 1) return nest(0);
     Val lo = b_.lo(), hi = b_.hi();

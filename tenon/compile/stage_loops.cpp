@@ -1,6 +1,7 @@
 #include "tenon/compile/stage_loops.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "tenon/base/error.h"
 
@@ -15,33 +16,58 @@ static bool is_constant(const Linear& l) {
   return std::all_of(l.by_loop.begin(), l.by_loop.end(), [](SymInt c) { return c == SymInt(0); });
 }
 
+namespace {
+
+// Each node once: what is used twice by each level of an expression would take 2^levels steps.
+class LinearForms {
+ public:
+  LinearForms(const loop::Program& program, size_t loops) : program_(program), loops_(loops) {}
+
+  std::optional<Linear> of(ExprId id) {
+    const ExprNode& n = program_.arena[id];
+    if (n.type != Compute::i64) return std::nullopt;
+    Linear out;
+    out.by_loop.resize(loops_, SymInt(0));
+    switch (n.fn) {
+      case Fn::constant: out.base = n.integer; return out;
+      case Fn::size: out.base = n.size; return out;
+      case Fn::index: out.by_loop[static_cast<size_t>(n.integer)] = 1; return out;
+      case Fn::add:
+      case Fn::sub:
+      case Fn::mul: break;
+      default: return std::nullopt;
+    }
+    if (auto known = known_.find(id); known != known_.end()) return known->second;
+    return known_[id] = combined(n);
+  }
+
+ private:
+  // Of a sum, a difference or a product.
+  std::optional<Linear> combined(const ExprNode& n) {
+    auto a = of(n.args[0]), b = of(n.args[1]);
+    if (!a || !b) return std::nullopt;
+    if (n.fn == Fn::mul) {
+      if (!is_constant(*a)) std::swap(a, b);
+      if (!is_constant(*a)) return std::nullopt;
+      for (SymInt& c : b->by_loop) c = c * a->base;
+      b->base = b->base * a->base;
+      return b;
+    }
+    a->base = n.fn == Fn::add ? a->base + b->base : a->base - b->base;
+    for (size_t i = 0; i < loops_; ++i)
+      a->by_loop[i] = n.fn == Fn::add ? a->by_loop[i] + b->by_loop[i] : a->by_loop[i] - b->by_loop[i];
+    return a;
+  }
+
+  const loop::Program& program_;
+  size_t loops_;
+  std::unordered_map<ExprId, std::optional<Linear>> known_;
+};
+
+}  // namespace
+
 std::optional<Linear> linear_form(const loop::Program& program, ExprId id, size_t loops) {
-  const ExprNode& n = program.arena[id];
-  if (n.type != Compute::i64) return std::nullopt;
-  Linear out;
-  out.by_loop.resize(loops, SymInt(0));
-  switch (n.fn) {
-    case Fn::constant: out.base = n.integer; return out;
-    case Fn::size: out.base = n.size; return out;
-    case Fn::index: out.by_loop[static_cast<size_t>(n.integer)] = 1; return out;
-    case Fn::add:
-    case Fn::sub:
-    case Fn::mul: break;
-    default: return std::nullopt;
-  }
-  auto a = linear_form(program, n.args[0], loops), b = linear_form(program, n.args[1], loops);
-  if (!a || !b) return std::nullopt;
-  if (n.fn == Fn::mul) {
-    if (!is_constant(*a)) std::swap(a, b);
-    if (!is_constant(*a)) return std::nullopt;
-    for (SymInt& c : b->by_loop) c = c * a->base;
-    b->base = b->base * a->base;
-    return b;
-  }
-  a->base = n.fn == Fn::add ? a->base + b->base : a->base - b->base;
-  for (size_t i = 0; i < loops; ++i)
-    a->by_loop[i] = n.fn == Fn::add ? a->by_loop[i] + b->by_loop[i] : a->by_loop[i] - b->by_loop[i];
-  return a;
+  return LinearForms(program, loops).of(id);
 }
 
 namespace {

@@ -407,7 +407,7 @@ void StageReduction::emit_streamed(const LoopGroup& group, Val from, Val to, int
         std::vector<Vals> at;
         for (int64_t j = 0; j < together; ++j) at.push_back(indices(position + b_.integer(Type::i64, begin + j)));
         over_lanes(ways, [&] {
-          for (const loop::Accumulator& a : stage_.accumulators) values_.load_early(a.value);
+          values_.load_early(stage_.accumulators);
           for (int64_t j = 0; j < together; ++j) {
             auto of_lane = values_.save();
             for (size_t g = 0; g < at[0].size(); ++g) values_.enter(loops_.reduce[g], at[static_cast<size_t>(j)][g]);
@@ -469,7 +469,7 @@ void StageReduction::tell(const Vals& results) {
 }
 
 void StageReduction::emit(Terms terms) {
-  for (const loop::Accumulator& a : stage_.accumulators) values_.load_early(a.value);
+  values_.load_early(stage_.accumulators);
   Vals out;
   if (terms == Terms::few) out = one_by_one(nullptr);
   else if (terms == Terms::many) out = in_chunks(nullptr);

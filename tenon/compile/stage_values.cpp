@@ -135,8 +135,12 @@ bool StageValues::is_place(ExprId at, SymInt places) const {
   return bounds && bounds->least >= 0 && bounds->most < places.as_int();
 }
 
-/// Of an index made of loops of known extents; nothing where that is not known, or could be large.
 std::optional<StageValues::Bounds> StageValues::bounds_of(ExprId id) const {
+  auto known = bounds_.find(id);
+  return known != bounds_.end() ? known->second : bounds_[id] = found_bounds(id);
+}
+
+std::optional<StageValues::Bounds> StageValues::found_bounds(ExprId id) const {
   constexpr int64_t large = int64_t{1} << 30;
   const ExprNode& n = program_.arena[id];
   auto number = [](SymInt e) -> std::optional<Bounds> {
@@ -249,8 +253,8 @@ Val StageValues::load(ExprId id, const ExprNode& n) {
   return wanted.builder ? select(wanted, loaded, value(n.otherwise)) : loaded;
 }
 
-void StageValues::load_early(ExprId id) {
-  if (known_.count(id)) return;
+void StageValues::load_early(ExprId id, std::set<ExprId>& seen) {
+  if (known_.count(id) || !seen.insert(id).second) return;
   const ExprNode& n = program_.arena[id];
   if (auto linear = loops_.loads.find(id); linear != loops_.loads.end()) {
     for (size_t i = 0; i < index_.size(); ++i)
@@ -262,9 +266,9 @@ void StageValues::load_early(ExprId id) {
       value(id);
     return;
   }
-  for (ExprId a : n.args) load_early(a);
-  if (n.guard != ~0u) load_early(n.guard);
-  if (n.otherwise != ~0u) load_early(n.otherwise);
+  for (ExprId a : n.args) load_early(a, seen);
+  if (n.guard != ~0u) load_early(n.guard, seen);
+  if (n.otherwise != ~0u) load_early(n.otherwise, seen);
 }
 
 Val StageValues::rounded(Val x, DType dtype) {

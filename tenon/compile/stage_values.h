@@ -1,6 +1,7 @@
 // The expressions of a stage as values of a kernel, at the place where the loops stand. For make_kernel.cpp only.
 #pragma once
 #include <map>
+#include <set>
 
 #include "tenon/compile/builder.h"
 #include "tenon/compile/make_kernel.h"
@@ -44,8 +45,12 @@ class StageValues {
   void set_accumulated(size_t which, Val value) { accumulated_[static_cast<int64_t>(which)] = value; }
 
   Val value(loop::ExprId id);
-  /// Loads that do not depend on loops yet to be entered, made now.
-  void load_early(loop::ExprId id);
+  /// Loads that do not depend on loops yet to be entered, made now: those of stores, or of accumulators.
+  template <class T>
+  void load_early(const std::vector<T>& parts) {
+    std::set<loop::ExprId> seen;
+    for (const T& part : parts) load_early(part.value, seen);
+  }
   void store(const loop::Store& store, const std::optional<LinearAccess>& access);
 
   /// Values made in a scope are forgotten at its end.
@@ -57,6 +62,7 @@ class StageValues {
   }
 
  private:
+  void load_early(loop::ExprId id, std::set<loop::ExprId>& seen);
   Val param(SymInt value, Param::Kind kind);
   Val load(loop::ExprId id, const loop::ExprNode& n);
   Val call(loop::ExprId id, const loop::ExprNode& n);
@@ -73,7 +79,9 @@ class StageValues {
   struct Bounds {
     int64_t least, most;
   };
+  /// Of an index made of loops of known extents; nothing where that is not known, or could be large.
   std::optional<Bounds> bounds_of(loop::ExprId id) const;
+  std::optional<Bounds> found_bounds(loop::ExprId id) const;
   bool varies(Val v) const { return b_.value(v.id).varying; }
 
   struct Position {
@@ -88,6 +96,7 @@ class StageValues {
   StageMemory& memory_;
   std::vector<Position> index_;  // per loop of the stage
   std::map<loop::ExprId, Val> known_;
+  mutable std::map<loop::ExprId, std::optional<Bounds>> bounds_;
   std::map<int64_t, Val> accumulated_;
   std::vector<loop::BufferId> written_;  // by this stage
   bool in_lanes_ = false;

@@ -24,15 +24,15 @@ bool may_be_absent(const Type& type) {
   unreachable();
 }
 
-// int, where SymInt would take an expression: rules ask for its number.
-bool takes_constants(const Type& type) { return type.kind == TypeKind::integer && type.text.starts_with("int"); }
-
-std::optional<SymInt> expression_in(const CallArg& arg) {
-  auto only_a_run_tells = [](SymInt s) { return !s.is_int() && !s.is(sym::Kind::boolean); };
-  if (auto* number = arg.get<SymInt>(); number && only_a_run_tells(*number)) return *number;
+// Of an argument: the expression that is no integer, or that only a run tells where the schema says int and rules ask
+// for its number.
+std::optional<SymInt> unfit_integer(const CallArg& arg, const Type& type) {
+  bool constants = type.text.starts_with("int");
+  auto unfit = [&](SymInt s) { return !s.is_int() && (constants || s.is_boolean_typed()); };
+  if (auto* number = arg.get<SymInt>(); number && unfit(*number)) return *number;
   if (auto* list = arg.get<Sizes>())
     for (SymInt s : *list)
-      if (only_a_run_tells(s)) return s;
+      if (unfit(s)) return s;
   return std::nullopt;
 }
 
@@ -50,10 +50,10 @@ void require_given(const Op& op, std::span<const CallArg> args) {
     if (!good) [[unlikely]]
       fail(op.name(), ": argument ", slots[i].name, ": expected ", type.text, ", got ",
            args[i].is<std::vector<Tensor>>() ? "a list with None in it" : "None");
-    if (!takes_constants(type)) continue;
-    if (std::optional<SymInt> e = expression_in(args[i])) [[unlikely]]
+    if (type.kind != TypeKind::integer) continue;
+    if (std::optional<SymInt> e = unfit_integer(args[i], type)) [[unlikely]]
       fail(op.name(), ": argument ", slots[i].name, ": expected ", type.text,
-           " that is known before the program runs, got ", *e);
+           e->is_boolean_typed() ? "" : " that is known before the program runs", ", got ", *e);
   }
 }
 

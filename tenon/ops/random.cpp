@@ -51,12 +51,15 @@ Expr unit(const Bits& bits, DType dtype, int64_t k, int64_t n) {
   return cast(shifted_right(bits.word(k, n), 32 - kept), Compute::f32) * std::ldexp(1.0, static_cast<int>(-kept));
 }
 
-Metas drawn_meta(MetaCall& m, bool floating) {
+TensorMeta drawn_meta(MetaCall& m, Sizes sizes) {
   const TensorMeta& state = m.meta("state");
   m.require(state.dtype == DType::i64 && state.sizes == Sizes{2}, "state: expected i64[2], got ", state);
-  DType dtype = *m.dtype("dtype");
-  m.require(!floating || is_floating(dtype), "expected a floating point dtype, got ", dtype);
-  return make_meta(dtype, m.ints("size"), state.device);
+  return make_meta(*m.dtype("dtype"), std::move(sizes), state.device);
+}
+
+Metas drawn_floating(MetaCall& m) {
+  m.require(is_floating(*m.dtype("dtype")), "expected a floating point dtype, got ", *m.dtype("dtype"));
+  return drawn_meta(m, m.ints("size"));
 }
 
 Tensor draw_integers(const CallArg& low, const CallArg& high, const CallArg& sizes, DType dtype) {
@@ -166,7 +169,7 @@ void register_random(Registry& ops) {
   ops.add(random_uniform,
           {
               .schema = "tenon::random_uniform(Tensor state, int stream, SymInt[] size, *, ScalarType dtype) -> Tensor",
-              .meta = [](MetaCall& m) { return drawn_meta(m, true); },
+              .meta = drawn_floating,
               .lower =
                   [](Lower& l) {
                     l.tensor([&](const Index& i) { return unit(Bits(l, i, l.out().sizes()), l.out().dtype(), 0, 1); });
@@ -176,7 +179,7 @@ void register_random(Registry& ops) {
   ops.add(random_normal,
           {
               .schema = "tenon::random_normal(Tensor state, int stream, SymInt[] size, *, ScalarType dtype) -> Tensor",
-              .meta = [](MetaCall& m) { return drawn_meta(m, true); },
+              .meta = drawn_floating,
               .lower =
                   [](Lower& l) {
                     l.tensor([&](const Index& i) {  // Box and Muller, one of the pair
@@ -193,13 +196,12 @@ void register_random(Registry& ops) {
       {
           .schema = "tenon::random_int(Tensor state, int stream, SymInt low, SymInt high, SymInt[] size, *, ScalarType "
                     "dtype) -> Tensor",
-          .meta =
-              [](MetaCall& m) {
-                SymInt low = m.integer("low"), high = m.integer("high");
-                m.require(!low.is_int() || !high.is_int() || low.as_int() < high.as_int(), "expected low < high, got ",
-                          low, " and ", high);
-                return drawn_meta(m, false);
-              },
+          .meta = [](MetaCall& m) -> Metas {
+            SymInt low = m.integer("low"), high = m.integer("high");
+            m.require(!low.is_int() || !high.is_int() || low.as_int() < high.as_int(), "expected low < high, got ", low,
+                      " and ", high);
+            return drawn_meta(m, m.ints("size"));
+          },
           .lower =
               [](Lower& l) {
                 l.tensor([&](const Index& i) {
@@ -219,7 +221,7 @@ void register_random(Registry& ops) {
               .meta = [](MetaCall& m) -> Metas {
                 m.require(!m.integer("n").is_int() || m.integer("n").as_int() >= 0,
                           "n: expected a number that is not negative, got ", m.integer("n"));
-                return make_meta(*m.dtype("dtype"), {m.integer("n")}, m.meta("state").device);
+                return drawn_meta(m, {m.integer("n")});
               },
               .lower =
                   [](Lower& l) {  // the order of random keys

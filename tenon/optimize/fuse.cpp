@@ -125,7 +125,11 @@ class Fusion {
     Weight value = weight(program_, std::span(&store.value, 1));
     double gain = elements * memory_work + (producer.stores.size() == 1 ? step_work : 0);
     gain += elements * (weight_of(producer, ~size_t{0}).work - weight_of(producer, k).work);
-    std::vector<std::pair<size_t, Stage>> fused;
+    double least = 0;  // evaluations: each reader loads it once or more
+    for (size_t c : readers)
+      if (const Stage* reader = list_.stage(c))
+        least += estimate(reader->domain) * std::min(1.0, estimate(reader->reduce));
+    if (value.work > memory_work && gain + least * (memory_work - value.work) <= 0) return;
     for (size_t c : readers) {
       const Stage* reader = list_.stage(c);
       if (!reader || list_.overwritten(p, p, c - 1)) return;
@@ -136,14 +140,17 @@ class Fusion {
       double evaluations = points * static_cast<double>(uses.outer) +
                            points * estimate(reader->reduce) * static_cast<double>(uses.inner);
       gain += evaluations * (memory_work - value.work);
-      Stage stage = *reader;
+    }
+    if (gain <= 0) return;
+    std::vector<std::pair<size_t, Stage>> fused;
+    for (size_t c : readers) {  // last: most attempts end before it, and it is most of their work
+      Stage stage = *list_.stage(c);
       if (!put_into(store, *cover, list_.fails(p), stage)) return;
       Weight whole = weight(program_, expressions_of(stage));
       if (whole.nodes > most_nodes || whole.loads > most_loads) return;
       if (list_.overwritten(p, c - 1, c) && !in_place(stage)) return;
       fused.emplace_back(c, std::move(stage));
     }
-    if (gain <= 0) return;
     for (auto& [c, stage] : fused) {
       if (list_.fails(p)) list_.node(c) = list_.node(p);
       list_.replace(c, std::move(stage));

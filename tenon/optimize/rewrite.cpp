@@ -73,20 +73,28 @@ void visit_below(const Arena& arena, ExprId id, std::unordered_set<ExprId>& seen
 
 }  // namespace
 
-bool is_strided(const Arena& arena, ExprId id) {
+// Each node once: sums of a sum with itself would take 2^levels steps.
+static bool is_strided(const Arena& arena, ExprId id, std::unordered_set<ExprId>& seen) {
+  if (!seen.insert(id).second) return true;  // or it was found not to be, which ends the search
   const ExprNode& n = arena[id];
   switch (n.fn) {
     case Fn::constant:
     case Fn::size:
     case Fn::index: return true;
     case Fn::add:
-    case Fn::sub: return is_strided(arena, n.args[0]) && is_strided(arena, n.args[1]);
+    case Fn::sub: return is_strided(arena, n.args[0], seen) && is_strided(arena, n.args[1], seen);
     case Fn::mul: {
       auto fixed = [&](ExprId e) { return arena[e].fn == Fn::constant || arena[e].fn == Fn::size; };
-      return (fixed(n.args[0]) && is_strided(arena, n.args[1])) || (fixed(n.args[1]) && is_strided(arena, n.args[0]));
+      if (fixed(n.args[0])) return is_strided(arena, n.args[1], seen);
+      return fixed(n.args[1]) && is_strided(arena, n.args[0], seen);
     }
     default: return false;
   }
+}
+
+bool is_strided(const Arena& arena, ExprId id) {
+  std::unordered_set<ExprId> seen;
+  return is_strided(arena, id, seen);
 }
 
 namespace {

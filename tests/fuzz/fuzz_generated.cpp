@@ -1,4 +1,5 @@
 // Programs over all operators, generated from the bytes and mutated now and then, taken the whole way.
+#include <cstdio>
 #include <new>
 
 #include "tests/fuzz/fuzz.h"
@@ -11,4 +12,8 @@ void tenon::fuzz(FuzzBytes bytes) {
   try {
     go_the_whole_way(generated_input(bytes));
   } catch (const std::bad_alloc&) {}
+}
+
+extern "C" void tenon_fuzz_print(const uint8_t* data, size_t size) {
+  std::puts(tenon::generated_input(std::as_bytes(std::span(data, size))).c_str());
 }

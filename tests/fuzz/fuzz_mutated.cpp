@@ -1,4 +1,5 @@
 // The JSON of real programs, changed as a tree by what the bytes say, taken the whole way.
+#include <cstdio>
 #include <new>
 
 #include "tests/fuzz/fuzz.h"
@@ -12,4 +13,8 @@ void tenon::fuzz(FuzzBytes bytes) {
   try {
     go_the_whole_way(json);
   } catch (const std::bad_alloc&) {}
+}
+
+extern "C" void tenon_fuzz_print(const uint8_t* data, size_t size) {
+  std::puts(tenon::mutated_input(std::as_bytes(std::span(data, size))).c_str());
 }

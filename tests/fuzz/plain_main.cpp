@@ -1,7 +1,7 @@
 // The driver of a fuzz target where there is no libFuzzer: inputs drawn from a seed, at the full speed of a build
 // without sanitizers. fuzz_NAME [--seed N] [--runs N] [--seconds N] [--length N] [FILE...]; files are tried as they
-// are. Ends with a status of 1, and the input in ./found-SEED-NUMBER, where one fails or works for more than ten
-// seconds.
+// are. --print FILE: the program that an input stands for. Ends with a status of 1, and the input in
+// ./found-SEED-NUMBER, where one fails or works for more than ten seconds.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/time.h>
@@ -19,6 +19,8 @@
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+// Of the targets whose inputs are choices: what was chosen, as JSON on the standard output.
+extern "C" __attribute__((weak)) void tenon_fuzz_print(const uint8_t* data, size_t size);
 
 namespace {
 
@@ -51,8 +53,13 @@ void attempt() {
 int main(int argc, char** argv) {
   uint64_t seed = 1, runs = UINT64_MAX, seconds = UINT64_MAX, length = 600, done = 0;
   for (int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGPROF}) ::signal(signal, keep);
+  bool prints = false;
   for (int i = 1; i < argc; ++i) {
     std::string option = argv[i];
+    if (option == "--print" && tenon_fuzz_print) {
+      prints = true;
+      continue;
+    }
     uint64_t* number = option == "--seed"      ? &seed
                        : option == "--runs"    ? &runs
                        : option == "--seconds" ? &seconds
@@ -67,9 +74,11 @@ int main(int argc, char** argv) {
     if (!file) return std::fprintf(stderr, "%s: cannot read %s\n", argv[0], argv[i]), 2;
     input.assign(std::istreambuf_iterator<char>(file), {});
     std::snprintf(name, sizeof name, "found-file-%d", i);
-    attempt();
+    if (prints) tenon_fuzz_print(input.data(), input.size());
+    else attempt();
     ++done, runs = done;
   }
+  if (prints) return 0;
   auto start = std::chrono::steady_clock::now();
   auto spent = [&] {
     return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - start).count();

@@ -84,6 +84,43 @@ TEST(Claims, where_a_schema_says_int_there_is_a_number) {
   EXPECT_SAYS(refusal(p), "argument dim: expected int? that is known before the program runs, got s0");
 }
 
+TEST(Claims, a_truth_value_is_no_dimension) {
+  ProgramText p = start();
+  p.bools = R"("b": {"as_bool": false})";
+  p.node("torch.sym_not", {{"", R"({"as_bool": true})"}}, {R"({"as_sym_bool": {"as_name": "b"}})"});
+  p.tensor("y", make_meta(DType::c64, {s0, 3}));
+  p.node("torch.ops.aten.fft_fft.default", {{"self", as_tensor("x")}, {"dim", R"({"as_sym_bool": {"as_name": "b"}})"}},
+         {as_tensor("y")});
+  p.user_output("y");
+  EXPECT_SAYS(refusal(p), "argument dim: expected int, got False");
+}
+
+TEST(Claims, a_state_of_random_numbers_is_two_integers) {
+  ProgramText p = start();
+  p.tensor("y", make_meta(DType::i64, {7}));
+  p.node("torch.ops.tenon.random_permutation.default",
+         {{"state", as_tensor("x")},
+          {"stream", R"({"as_int": 0})"},
+          {"n", R"({"as_int": 7})"},
+          {"dtype", R"({"as_scalar_type": 5})"}},
+         {as_tensor("y")});
+  p.user_output("y");
+  EXPECT_SAYS(refusal(p), "state: expected i64[2], got f32[s0, 3]");
+}
+
+// What is not supported is described by the file alone, so no gradient rule may rely on it.
+TEST(Claims, calls_that_are_not_supported_are_not_differentiated) {
+  ProgramText p;
+  p.user_input("x", make_meta(DType::c64, {3}));
+  p.tensor("y", f32({}));
+  p.node("torch.ops.aten._adaptive_avg_pool3d_backward.default",
+         {{"grad_output", as_tensor("x")}, {"self", as_tensor("x")}}, {as_tensor("y")});
+  p.user_output("y");
+  Journey journey = go_the_whole_way(p.program_json());
+  EXPECT_TRUE(journey.functional);
+  EXPECT_FALSE(journey.joint);
+}
+
 TEST(Claims, numbers_are_not_computed_from_tensors) {
   ProgramText p = start();
   p.tensor("m", f32({2}));
@@ -280,6 +317,22 @@ TEST(Claims, pieces_are_not_of_negative_size) {
     p.user_output("a");
     EXPECT_SAYS(refusal(p), "expected pieces of a size of at least 0, got -1");
   }
+}
+
+// Not walked row by row, by code either.
+TEST(Claims, many_rows_of_nothing_take_no_time) {
+  ProgramText p;
+  TensorMeta rows = f32({int64_t{1} << 40, 0}), both = rows;
+  rows.strides = {0, 1};  // two loops: they are not one
+  both.strides = {1, 1};
+  p.user_input("x", f32({1, 0}));
+  p.tensor("rows", rows);
+  p.node("torch.ops.aten.expand.default", {{"self", as_tensor("x")}, {"size", R"({"as_ints": [1099511627776, 0]})"}},
+         {as_tensor("rows")});
+  p.tensor("y", both);
+  p.node("torch.ops.aten.exp.default", {{"self", as_tensor("rows")}}, {as_tensor("y")});
+  p.user_output("y");
+  EXPECT_TRUE(go_the_whole_way(p.program_json(), Ways::all).ran);
 }
 
 // The rows of a loop's result go by a symbol that is no longer any input's.

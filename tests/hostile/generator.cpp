@@ -116,6 +116,7 @@ class Generator {
     for (size_t i = 0; i < rank; ++i)
       list.push_back(choices_.one_in(12) ? s0_ : SymInt(choices_.of(std::span<const int64_t>(sizes))));
     TensorMeta meta = make_meta(choices_.of(std::span<const DType>(dtypes)), list);
+    if (meta.dtype == DType::c64 && choices_.one_in(3)) meta.dtype = DType::c128;
     if (rank > 1 && choices_.one_in(8)) std::swap(meta.strides[0], meta.strides[1]);
     return meta;
   }
@@ -216,17 +217,17 @@ class Generator {
       case TypeKind::floating: return floating();
       case TypeKind::boolean: return boolean();
       case TypeKind::string: {
-        static constexpr std::string_view words[] = {"mean",      "sum",    "none",   "constant", "reflect",
-                                                     "replicate", "floor",  "trunc",  "linear",   "nearest",
-                                                     "tanh",      "i,i->i", "ij->ji", "x"};
+        static constexpr std::string_view words[] = {"mean",   "sum",   "none",   "constant", "reflect", "replicate",
+                                                     "floor",  "trunc", "linear", "nearest",  "tanh",    "i,i->i",
+                                                     "ij->ji", "x",     "ortho",  "forward",  "backward"};
         std::string_view word = choices_.of(std::span<const std::string_view>(words));
         return {text(R"({"as_string": ")", word, "\"}"), CallArg(std::string(word))};
       }
       case TypeKind::dtype: {
-        static constexpr std::pair<int, DType> codes[] = {{7, DType::f32}, {8, DType::f64},      {5, DType::i64},
-                                                          {4, DType::i32}, {12, DType::boolean}, {13, DType::bf16}};
-        auto [code, dtype] = choices_.of(std::span<const std::pair<int, DType>>(codes));
-        return {text(R"({"as_scalar_type": )", code, "}"), CallArg(dtype)};
+        static constexpr DType dtypes[] = {DType::f32,     DType::f64,  DType::i64, DType::i32,
+                                           DType::boolean, DType::bf16, DType::c64, DType::c128};
+        DType dtype = choices_.of(std::span<const DType>(dtypes));
+        return {text(R"({"as_scalar_type": )", dtype_code(dtype), "}"), CallArg(dtype)};
       }
       case TypeKind::layout: return {R"({"as_layout": 7})", CallArg(Layout::strided)};
       case TypeKind::memory_format: {
