@@ -93,7 +93,7 @@ __attribute__((noinline)) void tile(const Tile<T>& t) {
 #pragma GCC unroll 8
       for (int j = 0; j < vectors; ++j)
         __builtin_prefetch(panel(near_ahead, far_ahead, j) + j % per_panel * lanes<T> * static_cast<int>(sizeof(W)), 0,
-                           2);
+                           0);
     }
     if constexpr (fetches_later) {
       for (int i = 0; i < panel_width * static_cast<int>(sizeof(W)); i += cache_line)

@@ -94,17 +94,17 @@ struct part {
 /* A step in progress. Every participant takes the chunks of its own part, which are those of its part in the steps
    before and behind, so that what it wrote is in its cache; then what others have left. */
 struct work {
-  const struct instance* instances;
-  uint32_t count;
-  int64_t chunks;
+  _Alignas(64) const struct instance* instances; /* what kernels need lies in one line */
   tenon_kernel kernel;
-  tenon_host_function host; /* or this, with call */
-  const struct tenon_host_call* call;
   unsigned char* scratch;
   size_t scratch_stride;
+  uint32_t count;
   int part_count;
+  atomic_int status;
+  int64_t chunks;
+  tenon_host_function host; /* in place of kernel, with call */
+  const struct tenon_host_call* call;
   struct part parts[most_parts];
-  _Alignas(64) atomic_int status;
 };
 
 /* Everything but the parts, which run_work makes: they are many lines of memory. */
@@ -140,6 +140,8 @@ static void take_chunks(void* context, int participant) {
     struct part* part = &work->parts[(participant + i) % work->part_count];
     for (;;) {
       if (atomic_load_explicit(&work->status, memory_order_relaxed)) return;
+      /* The part of another: its line stays there if nothing is left. */
+      if (i > 0 && atomic_load_explicit(&part->next, memory_order_relaxed) >= part->end) break;
       int64_t chunk = atomic_fetch_add_explicit(&part->next, 1, memory_order_relaxed);
       if (chunk >= part->end) break;
       if (work->instances[at].first > chunk) at = 0;
@@ -156,7 +158,7 @@ static int run_work(tenon_session* session, struct work* work) {
     while (at + 1 < work->count && work->instances[at].extent == 0) ++at;
     return run_chunk(work, &work->instances[at], 0, work->scratch);
   }
-  int64_t parts = session->program->executor.participants;
+  int64_t parts = session->pace.alone ? 1 : session->program->executor.participants;
   if (parts > most_parts) parts = most_parts;
   if (parts > work->chunks) parts = work->chunks;
   work->part_count = (int)parts;
@@ -165,7 +167,7 @@ static int run_work(tenon_session* session, struct work* work) {
     atomic_init(&work->parts[i].next, i * each + (i < more ? i : more));
     work->parts[i].end = (i + 1) * each + (i + 1 < more ? i + 1 : more);
   }
-  int most = work->chunks < INT32_MAX ? (int)work->chunks : INT32_MAX;
+  int most = session->pace.alone ? 1 : work->chunks < INT32_MAX ? (int)work->chunks : INT32_MAX;
   tn_parallel(&session->program->executor, most, take_chunks, work);
   return atomic_load_explicit(&work->status, memory_order_relaxed);
 }
@@ -264,8 +266,11 @@ static tenon_status fill_buffers(tenon_session* session, struct tenon_list args,
   const struct tn_tables* t = &session->program->tables;
   void** to = (void**)(uintptr_t)buffers; /* of a struct prepared */
   tenon_status status = TENON_OK;
-  for (uint32_t a = 0; a < args.count && status == TENON_OK; ++a)
-    status = tn_pointer_of(session, t->refs[args.first + a] & ~TENON_WRITTEN, to++);
+  for (uint32_t a = 0; a < args.count && status == TENON_OK; ++a, ++to) {
+    void* pointer = NULL;
+    status = tn_pointer_of(session, t->refs[args.first + a] & ~TENON_WRITTEN, &pointer);
+    if (*to != pointer) *to = pointer; /* lines that nobody writes stay in the caches of all threads */
+  }
   return status;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "open_tables.h"
+#include "pace.h"
 #include "verify.h"
 
 #define TN_COLD __attribute__((cold, noinline))
@@ -161,10 +162,12 @@ struct tenon_session {
   tenon_step_observer observer;
   void* observer_context;
   bool wrote; /* this run has begun to write state */
+  struct tn_pace pace;
   void* const* state_pointers;
 };
 tenon_status tn_value_of(tenon_session* session, uint32_t expr, tn_value* value, const char* what);
 tenon_status tn_run_steps(tenon_session* session, struct tenon_list steps);
+int64_t tn_nanoseconds(void); /* of a clock that only goes forward */
 tenon_status tn_run_kernel(tenon_session* session, const struct tenon_kernel_step* step,
                            const struct tenon_kernel_step* epilogue); /* NULL: none */
 void tn_prepared_release(tenon_session* session);

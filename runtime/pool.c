@@ -9,25 +9,30 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cpu.h"
 
 enum { spin_worker = 4000, spin_caller = 2000, line = 64, most_threads = 1024, most_helpers = 256 };
 
+/* What a worker finds in its mailbox. */
+struct letter {
+  struct job* job;
+  int participant;
+};
+/* The letters lie behind the job: a worker waits for as few lines of the caller's as can be. */
 struct job {
-  tn_body body;
+  _Alignas(line) tn_body body;
   void* context;
   _Atomic uint32_t pending; /* workers that may still touch the job; the top bit: the caller sleeps */
+  struct letter letters[most_helpers];
 };
 static const uint32_t sleeping = UINT32_C(1) << 31;
-static struct job working; /* its address in a mailbox: the worker is busy */
+static struct letter working; /* its address in a mailbox: the worker is busy */
 
 struct worker {
-  _Alignas(line) _Atomic(struct job*) mailbox; /* NULL: idle */
-  _Atomic uint32_t parked;                     /* 1: asleep in the kernel */
-  _Atomic int participant;
+  _Alignas(line) _Atomic(struct letter*) mailbox; /* NULL: idle */
+  _Atomic uint32_t parked;                        /* 1: asleep in the kernel */
   pthread_t thread;
   struct tenon_pool* pool;
   int64_t moved; /* when it last left its caller's processor, in nanoseconds */
@@ -69,9 +74,7 @@ static void wake(struct worker* worker) {
    on one processor, and waiting workers only cost. So a worker that finds itself on its caller's processor goes to
    another one, where it has one; where it may run does not change. */
 static TN_COLD void leave_processor(struct worker* worker, int processor) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  int64_t time = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+  int64_t time = tn_nanoseconds();
   if (time - worker->moved < 10000000) return;
   worker->moved = time;
   cpu_set_t allowed, others;
@@ -87,10 +90,10 @@ static void leave_caller(struct worker* worker) {
     leave_processor(worker, processor);
 }
 
-static void run_job(struct worker* worker, struct job* job) {
+static void run_job(struct worker* worker, const struct letter* letter) {
   leave_caller(worker);
-  int participant = atomic_load_explicit(&worker->participant, memory_order_relaxed);
-  job->body(job->context, participant);
+  struct job* job = letter->job;
+  job->body(job->context, letter->participant);
   uint32_t before = atomic_fetch_sub_explicit(&job->pending, 1, memory_order_acq_rel);
   /* The caller may have left by now: only the address of the word is used. */
   if (before == (sleeping | 1)) futex_wake(&job->pending);
@@ -101,24 +104,23 @@ static void* work(void* argument) {
   struct worker* worker = argument;
   tn_float_control_default(); /* new threads inherit their creator's */
   for (;;) {
-    struct job* job = NULL;
+    struct letter* letter = NULL;
     for (int i = 0; i < spin_worker; ++i) {
-      job = atomic_load_explicit(&worker->mailbox, memory_order_relaxed);
-      if (job && job != &working) break; /* a caller that is about to hand over its job has marked the mailbox */
+      letter = atomic_load_explicit(&worker->mailbox, memory_order_relaxed);
+      if (letter) break;
       if (i % 256 == 255) leave_caller(worker);
       pause_processor();
     }
-    if (job == &working) continue;
-    if (!job) {
+    if (!letter) {
       if (atomic_load(&worker->pool->stopping)) return NULL;
       atomic_store(&worker->parked, 1);
       if (!atomic_load(&worker->mailbox) && !atomic_load(&worker->pool->stopping)) futex_wait(&worker->parked, 1);
       atomic_store(&worker->parked, 0);
       continue;
     }
-    if (atomic_compare_exchange_strong_explicit(&worker->mailbox, &job, &working, memory_order_acquire,
+    if (atomic_compare_exchange_strong_explicit(&worker->mailbox, &letter, &working, memory_order_acquire,
                                                 memory_order_relaxed))
-      run_job(worker, job);
+      run_job(worker, letter);
   }
 }
 
@@ -138,7 +140,7 @@ static TN_COLD void start(struct tenon_pool* pool) {
   pthread_mutex_unlock(&pool->starting);
 }
 
-static void stop(struct tenon_pool* pool) {
+static TN_COLD void stop(struct tenon_pool* pool) {
   atomic_store(&pool->stopping, true);
   for (int i = 0; i < atomic_load(&pool->started); ++i) {
     struct worker* worker = &pool->workers[i];
@@ -149,7 +151,7 @@ static void stop(struct tenon_pool* pool) {
 }
 
 /* In the child no worker exists, whatever its mailbox says. */
-static void after_fork(void) {
+static TN_COLD void after_fork(void) {
   pthread_mutex_init(&all_lock, NULL);
   for (struct tenon_pool* pool = all_pools; pool; pool = pool->next) {
     pthread_mutex_init(&pool->starting, NULL);
@@ -162,7 +164,7 @@ static void after_fork(void) {
 }
 static void watch_fork(void) { pthread_atfork(NULL, NULL, after_fork); }
 
-static struct tenon_pool* make_pool(int threads) {
+static TN_COLD struct tenon_pool* make_pool(int threads) {
   pthread_once(&fork_once, watch_fork);
   struct tenon_pool* pool = calloc(1, sizeof *pool);
   if (!pool) return NULL;
@@ -198,7 +200,7 @@ static void unlist_pool(struct tenon_pool* pool) {
     }
 }
 
-tenon_status tenon_pool_create(int threads, tenon_pool** pool) {
+TN_COLD tenon_status tenon_pool_create(int threads, tenon_pool** pool) {
   if (!pool) return tn_fail(TENON_INVALID_ARGUMENT, "tenon_pool_create: pool is NULL");
   if (threads < 0 || threads > most_threads)
     return tn_fail(TENON_INVALID_ARGUMENT, "tenon_pool_create: expected 0 to %d threads, got %d", most_threads,
@@ -212,7 +214,7 @@ tenon_status tenon_pool_create(int threads, tenon_pool** pool) {
   return TENON_OK;
 }
 
-void tenon_pool_destroy(tenon_pool* pool) {
+TN_COLD void tenon_pool_destroy(tenon_pool* pool) {
   if (!pool) return;
   pthread_mutex_lock(&all_lock);
   unlist_pool(pool);
@@ -291,26 +293,33 @@ void tn_parallel(const struct tn_executor* executor, int most, tn_body body, voi
     start(pool);
     started = atomic_load_explicit(&pool->started, memory_order_acquire);
   }
-  atomic_store_explicit(&pool->caller, sched_getcpu(), memory_order_relaxed);
-  struct job job = {.body = body, .context = context};
+  int processor = sched_getcpu();
+  if (atomic_load_explicit(&pool->caller, memory_order_relaxed) != processor)
+    atomic_store_explicit(&pool->caller, processor, memory_order_relaxed);
+  struct job job; /* letters are written as they are sent */
+  job.body = body;
+  job.context = context;
+  atomic_init(&job.pending, 0);
   struct worker* given[most_helpers];
   int count = 0;
   for (int i = 0; i < started && count + 1 < most && count < most_helpers; ++i) {
     struct worker* worker = &pool->workers[i];
     if (atomic_load_explicit(&worker->mailbox, memory_order_relaxed)) continue;
-    struct job* idle = NULL;
-    /* A caller that found the worker idle holds it from here: the number is set before the job is seen. */
-    if (!atomic_compare_exchange_strong(&worker->mailbox, &idle, &working)) continue;
-    atomic_store_explicit(&worker->participant, count + 1, memory_order_relaxed);
+    job.letters[count] = (struct letter){&job, count + 1};
     atomic_fetch_add_explicit(&job.pending, 1, memory_order_relaxed);
-    atomic_store(&worker->mailbox, &job);
+    struct letter* idle = NULL;
+    if (!atomic_compare_exchange_strong(&worker->mailbox, &idle, &job.letters[count])) {
+      atomic_fetch_sub_explicit(&job.pending, 1, memory_order_relaxed);
+      continue;
+    }
     wake(worker);
     given[count++] = worker;
   }
   body(context, 0);
   for (int i = 0; i < count; ++i) {
-    struct job* mine = &job;
-    if (atomic_compare_exchange_strong_explicit(&given[i]->mailbox, &mine, NULL, memory_order_relaxed,
+    struct letter* mine = &job.letters[i];
+    if (atomic_load_explicit(&given[i]->mailbox, memory_order_relaxed) == mine &&
+        atomic_compare_exchange_strong_explicit(&given[i]->mailbox, &mine, NULL, memory_order_relaxed,
                                                 memory_order_relaxed))
       atomic_fetch_sub_explicit(&job.pending, 1, memory_order_relaxed);
   }

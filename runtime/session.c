@@ -3,7 +3,7 @@
 
 #include "internal.h"
 
-tenon_status tenon_session_create(tenon_program* program, tenon_session** out) {
+TN_COLD tenon_status tenon_session_create(tenon_program* program, tenon_session** out) {
   if (!program || !out) return tn_fail(TENON_INVALID_ARGUMENT, "tenon_session_create: an argument is NULL");
   *out = NULL;
   const struct tenon_header* h = program->tables.header;
@@ -37,7 +37,7 @@ tenon_status tenon_session_create(tenon_program* program, tenon_session** out) {
   return TENON_OK;
 }
 
-void tenon_session_destroy(tenon_session* s) {
+TN_COLD void tenon_session_destroy(tenon_session* s) {
   if (!s) return;
   const struct tenon_header* h = s->program->tables.header;
   const tenon_allocator* allocator = &s->program->allocator;
@@ -189,6 +189,7 @@ static tenon_status take_inputs(tenon_session* s, const tenon_tensor* inputs, si
   if (entry_changed(s)) {
     ++s->generation;
     memcpy(s->last_entry, s->symbols, h->symbols.count * sizeof *s->symbols);
+    tn_pace_restart(&s->pace);
     s->has_last_entry = true;
   }
   for (size_t i = 0; i < count && status == TENON_OK; ++i)
@@ -348,8 +349,8 @@ static tenon_status finish(tenon_session* session, tenon_status status) {
   return status;
 }
 
-tenon_status tenon_session_describe_outputs(tenon_session* s, const tenon_tensor* inputs, size_t input_count,
-                                            tenon_tensor* outputs, size_t output_count) {
+TN_COLD tenon_status tenon_session_describe_outputs(tenon_session* s, const tenon_tensor* inputs, size_t input_count,
+                                                    tenon_tensor* outputs, size_t output_count) {
   tenon_status status = begin(s, "tenon_session_describe_outputs");
   if (status != TENON_OK) return status;
   const struct tn_tables* t = &s->program->tables;
@@ -369,6 +370,16 @@ tenon_status tenon_session_describe_outputs(tenon_session* s, const tenon_tensor
     for (int32_t d = 0; d < b->rank; ++d) outputs[i].sizes[d] = -1;
   }
   return finish(s, status);
+}
+
+static tenon_status run_main(tenon_session* s) {
+  const tenon_program* program = s->program;
+  bool may_share = program->executor.pool && program->executor.participants > 1;
+  if (!may_share || !tn_pace_wants(&s->pace)) return tn_run_steps(s, program->tables.header->main);
+  int64_t from = tn_nanoseconds();
+  tenon_status status = tn_run_steps(s, program->tables.header->main);
+  tn_pace_took(&s->pace, from, tn_nanoseconds());
+  return status;
 }
 
 tenon_status tenon_session_run(tenon_session* s, tenon_state* state, const tenon_tensor* inputs, size_t input_count,
@@ -391,7 +402,7 @@ tenon_status tenon_session_run(tenon_session* s, tenon_state* state, const tenon
       s->state_pointers = tn_state_pointers(state);
       s->wrote = false;
       status = make_missing_outputs(s, output_count);
-      if (status == TENON_OK) status = tn_run_steps(s, program->tables.header->main);
+      if (status == TENON_OK) status = run_main(s);
       tn_state_end(state, writes, s->wrote, status != TENON_OK);
     }
     if (status != TENON_OK) release_made(s, output_count);

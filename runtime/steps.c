@@ -167,16 +167,16 @@ static tenon_status run_step(tenon_session* session, const struct tenon_step* s)
   return TENON_OK;
 }
 
-static uint64_t nanoseconds(void) {
+int64_t tn_nanoseconds(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 static TN_COLD tenon_status run_observed(tenon_session* session, const struct tenon_step* s) {
-  uint64_t began = nanoseconds();
+  int64_t began = tn_nanoseconds();
   tenon_status status = run_step(session, s);
-  uint64_t took = nanoseconds() - began;
+  uint64_t took = (uint64_t)(tn_nanoseconds() - began);
   if (status != TENON_OK) return status;
   tn_value flops = {.i = 0}, bytes = {.i = 0};
   if (s->flops != TENON_NONE) (void)tn_value_of(session, s->flops, &flops, "flops");
