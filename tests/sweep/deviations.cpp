@@ -7,7 +7,6 @@ constexpr char undecided[] = "which of equal elements is named is left open";
 constexpr char rounding[] = "zero: PyTorch's is the rounding error of a difference";
 constexpr char few_digits[] = "PyTorch's series is good to 8 digits only (compared with mpmath)";
 
-constexpr char unfactored[] = "refused: no factorizations of complex matrices";
 constexpr char conjugated[] = "conjugates are computed at once; programs see writes through them";
 
 const Deviation deviations[] = {
@@ -43,10 +42,6 @@ const Deviation deviations[] = {
      "PyTorch refuses the gradient of silu of complex numbers, and forgets to conjugate here", true},
     {"aten::resolve_conj", "results", "", "expected to share",
      "which tensors are conjugated is not told: of all a copy", true},
-    {"aten::linalg_matrix_norm.str_ord", "", "", "supported yet", unfactored, true},
-    {"aten::linalg_norm", "", "", "supported yet", unfactored, true},
-    {"aten::linalg_norm.ord_str", "", "", "supported yet", unfactored, true},
-    {"aten::linalg_matrix_power", "", "", "supported yet", unfactored, true},
     {"aten::equal", "", "", "is not supported", "refused: a program does not decide by the values of tensors"},
     {"aten::allclose", "", "", "is not supported", "refused: a program does not decide by the values of tensors"},
 };
@@ -155,10 +150,7 @@ constexpr const char* refused_complex[] = {
     "aten::linalg_cond",
     "aten::linalg_det",
     "aten::linalg_eigh",
-    "aten::linalg_eigvalsh",
     "aten::linalg_householder_product",
-    "aten::linalg_inv",
-    "aten::linalg_inv_ex",
     "aten::linalg_ldl_factor",
     "aten::linalg_ldl_factor_ex",
     "aten::linalg_ldl_solve",
@@ -172,20 +164,12 @@ constexpr const char* refused_complex[] = {
     "aten::linalg_pinv.atol_rtol_float",
     "aten::linalg_pinv.atol_rtol_tensor",
     "aten::linalg_polar",
-    "aten::linalg_qr",
     "aten::linalg_slogdet",
-    "aten::linalg_solve",
-    "aten::linalg_solve_ex",
-    "aten::linalg_solve_triangular",
     "aten::linalg_svd",
-    "aten::linalg_svdvals",
-    "aten::linalg_tensorinv",
-    "aten::linalg_tensorsolve",
     "aten::logcumsumexp",
     "aten::logdet",
     "aten::lu_solve",
     "aten::lu_unpack",
-    "aten::matrix_exp",
     "aten::ormqr",
     "aten::svd",
     "aten::triangular_solve",
