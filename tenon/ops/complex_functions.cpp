@@ -92,7 +92,8 @@ Complex log1p(const Complex& z) {
 // Zero to the power of zero is one, as PyTorch has it.
 Complex pow(const Complex& z, const Complex& w) {
   Tensor zero = is_zero(z), nothing = is_zero(w);
-  Complex there = exp(w * log({where(zero, 1.0, z.re), z.im}));
+  Tensor im = z.im.meta().wrapped_number ? Tensor(zeros_like(z.re)) : z.im;  // of one dtype with the real part
+  Complex there = exp(w * log({where(zero, 1.0, z.re), im}));
   Complex here = {where(gt(w.re, 0.0), 0.0, NAN), where(gt(w.re, 0.0), 0.0, NAN)};
   return chosen(nothing, complex_number(1), chosen(zero, here, there));
 }
@@ -139,6 +140,21 @@ Complex asinh(const Complex& z) { return over_i(asin(times_i(z))); }
 Complex atan(const Complex& z) { return over_i(atanh(times_i(z))); }
 
 Complex sigmoid(const Complex& z) { return reciprocal(one_plus(exp(-z))); }
+
+Complex sinc(const Complex& z) {
+  Tensor zero = is_zero(z);
+  Complex there = scaled({where(zero, 1.0, z.re), z.im}, M_PI);
+  return chosen(zero, complex_number(1), sin(there) / there);
+}
+
+// From the number of larger real part, so that nothing overflows; infinities that are equal are not subtracted.
+Complex logaddexp(const Complex& z, const Complex& w) {
+  Tensor first = ge(z.re, w.re);
+  Complex large = chosen(first, z, w), less = chosen(first, w, z) - large;
+  Tensor same = logical_and(tenon::isinf(z.re), tenon::eq(z.re, w.re));
+  Complex sum = large + log1p(exp(chosen(same, complex_number(0), less)));
+  return chosen(same, large, sum);
+}
 
 Tensor eq(const Complex& a, const Complex& b) { return logical_and(tenon::eq(a.re, b.re), tenon::eq(a.im, b.im)); }
 Tensor ne(const Complex& a, const Complex& b) { return logical_or(tenon::ne(a.re, b.re), tenon::ne(a.im, b.im)); }

@@ -34,6 +34,8 @@ Complex asinh(const Complex& z);
 Complex acosh(const Complex& z);
 Complex atanh(const Complex& z);
 Complex sigmoid(const Complex& z);
+Complex sinc(const Complex& z);
+Complex logaddexp(const Complex& z, const Complex& w);
 
 Tensor eq(const Complex& a, const Complex& b);
 Tensor ne(const Complex& a, const Complex& b);

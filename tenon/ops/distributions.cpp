@@ -4,6 +4,7 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/clamp.h"
 #include "tenon/ops/comparison.h"
+#include "tenon/ops/complex.h"
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/powers.h"
 #include "tenon/ops/random.h"
@@ -133,9 +134,14 @@ void register_distributions(Registry& ops) {
       .decompose =
           [](Build& b) {
             double from = b.number("from"), to = b.number("to");
-            b.require(is_floating(b["self"].dtype()), "expected a floating point tensor, got ", b["self"].meta());
+            bool complex = is_complex(b["self"].dtype());
+            b.require(complex || is_floating(b["self"].dtype()), "expected a floating point or complex tensor, got ",
+                      b["self"].meta());
             b.require(from <= to, "expected from <= to, got ", from, " and ", to);
-            return one(uniform_like(b["self"]) * (to - from) + from);
+            auto part = [&]() -> Tensor { return uniform_like(b["self"]) * (to - from) + from; };
+            if (!complex) return one(part());
+            Tensor re = part(), im = part();
+            return one(joined({re, im}));
           },
   });
   ops.add({

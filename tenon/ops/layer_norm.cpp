@@ -114,10 +114,11 @@ double machine_epsilon(DType dtype) {
 // x / sqrt(mean(x²) + eps), in f32 for half precision. Gives the reciprocal root too.
 std::pair<Tensor, Tensor> rms_normalized(const Build& b) {
   Tensor x = b["input"], weight = b["weight"];
-  b.require(is_floating(x.dtype()), "expected a floating point tensor, got ", x.meta());
+  b.require(is_floating(x.dtype()) || is_complex(x.dtype()), "expected a floating point or complex tensor, got ",
+            x.meta());
   Rows rows(b, x.sizes(), b.ints("normalized_shape"));
-  Tensor wide = to(x, computable(x.dtype()));
-  double eps = b.given("eps") ? b.number("eps") : machine_epsilon(x.dtype());
+  Tensor wide = is_complex(x.dtype()) ? x : Tensor(to(x, computable(x.dtype())));
+  double eps = b.given("eps") ? b.number("eps") : machine_epsilon(real_of(x.dtype()));
   Tensor root = rsqrt(mean(pow_scalar(wide, 2), dims_argument(rows.over), true) + eps);
   Tensor y = wide * root;
   if (weight) y = y * weight;

@@ -36,10 +36,12 @@ TensorMeta matrix_meta(const TensorMeta& x, Sizes sizes, bool column_major) {
 
 bool differ(SymInt a, SymInt b) { return a.is_int() && b.is_int() && a != b; }
 
-void require_matrix(const ArgsView& m, Slot arg, bool square) {
+void require_matrix(const ArgsView& m, Slot arg, bool square, Parts parts) {
   const TensorMeta& a = m.meta(arg);
+  bool complex = is_complex(a.dtype);
+  m.supports(!complex || parts == Parts::real_or_complex, "of complex matrices this is not supported yet, got ", a);
   const std::string& name = m.op.schema.args[m.index(arg)].name;
-  m.require(a.rank() >= 2 && (a.dtype == DType::f32 || a.dtype == DType::f64), name,
+  m.require(a.rank() >= 2 && (complex || a.dtype == DType::f32 || a.dtype == DType::f64), name,
             ": expected matrices of f32 or f64, got ", a);
   if (square) m.require(!differ(columns_of(a), rows_of(a)), name, ": expected square matrices, got ", a);
 }

@@ -26,8 +26,9 @@ inline SymInt rows_of(const TensorMeta& a) { return a.sizes[a.rank() - 2]; }
 inline SymInt columns_of(const TensorMeta& a) { return a.sizes.back(); }
 /// Contiguous, or with the last two dimensions the other way round, as LAPACK gives matrices.
 TensorMeta matrix_meta(const TensorMeta& like, Sizes sizes, bool column_major = true);
-/// A matrix (or batch) of f32 or f64.
-void require_matrix(const ArgsView& m, Slot arg, bool square = false);
+/// A matrix (or batch) of f32 or f64; complex ones are unsupported where a rule takes real ones alone.
+enum class Parts { real, real_or_complex };
+void require_matrix(const ArgsView& m, Slot arg, bool square = false, Parts parts = Parts::real);
 /// Sizes that are known to differ.
 bool differ(SymInt a, SymInt b);
 bool has_no_elements(const Tensor& a);

@@ -26,6 +26,7 @@ Tensor cholesky_gradient(const Tensor& grad, const Tensor& factor, bool upper) {
 
 // With both factors of A = L Lᵀ, or Uᵀ U.
 Results solved_by_cholesky(const ArgsView& b, const Tensor& right, const Tensor& factor, bool upper) {
+  b.supports(!is_complex(factor.dtype()), "of complex matrices this is not supported yet, got ", factor.meta());
   b.require(factor.rank() >= 2 && right.rank() >= 2 && !differ(factor.size(-1), right.size(-2)),
             "expected matrices that fit, got ", right.meta(), " and ", factor.meta());
   Tensor l = upper ? transposed(factor) : factor, u = upper ? factor : transposed(factor);

@@ -4,6 +4,7 @@
 #include "tenon/ops/comparison.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/linalg.h"
+#include "tenon/ops/linalg_complex.h"
 #include "tenon/ops/reduction.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/sign.h"
@@ -68,6 +69,11 @@ void register_linalg_inverses(Registry& ops) {
                          return neg(matmul(back, matmul(v.grad(), back)));
                        }}},
               .host = {"linalg_inv", {is_singular}},
+              .complex = [](Build& b) -> Results {
+                require_matrix(b, "A", true, Parts::real_or_complex);
+                Results all = linalg_inv_ex(embedded(b["A"]), kw("check_errors", b.arg("check_errors")));
+                return {{CallArg(extracted(all[0])), CallArg(info_of_blocks(all[1]))}};
+              },
           });
   ops.add({
       .schema = "linalg_inv(Tensor A) -> Tensor",

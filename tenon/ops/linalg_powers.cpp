@@ -6,6 +6,7 @@
 #include "tenon/ops/flip.h"
 #include "tenon/ops/joining.h"
 #include "tenon/ops/linalg.h"
+#include "tenon/ops/linalg_complex.h"
 #include "tenon/ops/powers.h"
 #include "tenon/ops/scan.h"
 #include "tenon/ops/shape.h"
@@ -77,6 +78,11 @@ void register_linalg_powers(Registry& ops) {
                           },
                           .vjp = {{"self", exponential_gradient}},
                           .host = {"linalg_matrix_exp"},
+                          .complex = [](Build& b) -> Results {
+                            require_square(b, b.meta("self"));
+                            Tensor power = extracted(matrix_exp(embedded(b["self"])));
+                            return clone(power, kw("memory_format", MemoryFormat::contiguous));
+                          },
                       });
   ops.add({
       .schema = "matrix_exp(Tensor self) -> Tensor",

@@ -5,6 +5,7 @@
 #include "tenon/ops/diagonal.h"
 #include "tenon/ops/joining.h"
 #include "tenon/ops/linalg.h"
+#include "tenon/ops/linalg_complex.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/triangular.h"
 #include "tenon/ops/views.h"
@@ -13,7 +14,7 @@
 
 namespace tenon {
 
-static Handle householder_product;
+static Handle linalg_qr, householder_product;
 
 namespace {
 
@@ -111,12 +112,22 @@ Metas applied_meta(MetaCall& m) {
 }  // namespace
 
 void register_linalg_qr(Registry& ops) {
-  ops.add({
-      .schema = "linalg_qr(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)",
-      .meta = qr_meta,
-      .vjp = {{"A", qr_gradient}},
-      .host = {"linalg_qr"},
-  });
+  ops.add(linalg_qr, {
+                         .schema = "linalg_qr(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)",
+                         .meta = qr_meta,
+                         .vjp = {{"A", qr_gradient}},
+                         .host = {"linalg_qr"},
+                         .complex = [](Build& b) -> Results {
+                           require_matrix(b, "A", false, Parts::real_or_complex);
+                           QrMode mode = qr_mode(b);
+                           Tensor a = b["A"];
+                           b.supports(mode != QrMode::complete || statically_true(sym::le(a.size(-2), a.size(-1))),
+                                      "mode complete of complex matrices with more rows than columns is not supported");
+                           Results all = linalg_qr(embedded(a), mode == QrMode::complete ? "reduced" : b.arg("mode"));
+                           Tensor q = mode == QrMode::r ? Tensor(zeros(Sizes{0}, a)) : extracted(all[0]);
+                           return {{CallArg(q), CallArg(extracted_from_rows(all[1]))}};
+                         },
+                     });
   ops.add({
       .schema = "geqrf(Tensor self) -> (Tensor a, Tensor tau)",
       .meta = [](MetaCall& m) -> Metas {

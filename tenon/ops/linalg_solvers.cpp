@@ -1,8 +1,10 @@
 // Systems of linear equations: exact, triangular, in the least squares.
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/blas.h"
+#include "tenon/ops/complex.h"
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/linalg.h"
+#include "tenon/ops/linalg_complex.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/triangular.h"
 #include "tenon/ops/views.h"
@@ -46,6 +48,30 @@ Results solve(Build& b) {
   Tensor x = linalg_lu_solve(factors[0], factors[1], vector ? unsqueeze(right, -1) : right, kw("left", b.arg("left")));
   return {{CallArg(vector ? Tensor(squeeze_dim(x, -1)) : x), CallArg(factors[0]), CallArg(factors[1]),
            CallArg(factors[2])}};
+}
+
+// The solution and info.
+Results solve_complex(const Build& b, const CallArg& check_errors) {
+  require_matrix(b, "A", true, Parts::real_or_complex);
+  Tensor a = b["A"], right = b["B"];
+  b.require(right.rank() >= 1 && right.dtype() == a.dtype(), "B: expected a tensor of dtype ", a.dtype(),
+            " with dimensions, got ", right.meta());
+  bool vector = is_vector(a.sizes(), right.sizes());
+  Results all = solve_ex(embedded(a), embedded(vector ? Tensor(unsqueeze(right, -1)) : right),
+                         kw("left", b.arg("left")), kw("check_errors", check_errors));
+  Tensor x = extracted(all[0]);
+  return {{CallArg(vector ? Tensor(squeeze_dim(x, -1)) : x), CallArg(info_of_blocks(all[1]))}};
+}
+
+// What is not of the triangle does not count.
+Results solve_complex_triangle(Build& b) {
+  require_matrix(b, "self", true, Parts::real_or_complex);
+  require_matrix(b, "B", false, Parts::real_or_complex);
+  Tensor a = b["self"];
+  bool unit = b.flag("unitriangular");
+  Tensor triangle = b.flag("upper") ? triu(a, unit ? 1 : 0) : tril(a, unit ? -1 : 0);
+  if (unit) triangle = triangle + unit_matrix(real(a), a.size(-2), a.size(-1));
+  return one(extracted(solve_ex(embedded(triangle), embedded(b["B"]), kw("left", b.arg("left")))[0]));
 }
 
 Grads solve_gradient(Vjp& v) {
@@ -176,6 +202,7 @@ void register_linalg_solvers(Registry& ops) {
                                                            kw("check_errors", b.arg("check_errors")));
                           return {{CallArg(all[0]), CallArg(all[3])}};
                         },
+                        .complex = [](Build& b) { return solve_complex(b, b.arg("check_errors")); },
                     });
   ops.add({
       .schema = "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
@@ -184,6 +211,7 @@ void register_linalg_solvers(Registry& ops) {
           [](Build& b) {
             return one(solve_with_factors(b["A"], b["B"], kw("left", b.arg("left")), kw("check_errors", true))[0]);
           },
+      .complex = [](Build& b) { return one(solve_complex(b, true)[0]); },
   });
   ops.add(linalg_solve_triangular, {
                                        .schema = "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool "
@@ -191,6 +219,7 @@ void register_linalg_solvers(Registry& ops) {
                                        .meta = triangle_meta,
                                        .vjp = {{"self, B", triangle_gradient}},
                                        .host = {"linalg_solve_triangular"},
+                                       .complex = solve_complex_triangle,
                                    });
   ops.add({
       .schema = "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool "

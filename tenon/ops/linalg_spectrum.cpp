@@ -5,6 +5,7 @@
 #include "tenon/ops/creation.h"
 #include "tenon/ops/diagonal.h"
 #include "tenon/ops/linalg.h"
+#include "tenon/ops/linalg_complex.h"
 #include "tenon/ops/powers.h"
 #include "tenon/ops/shape.h"
 #include "tenon/ops/views.h"
@@ -14,6 +15,8 @@
 namespace tenon {
 
 Handle linalg_eigh, linalg_svd, linalg_svdvals;
+
+static Handle linalg_eigvalsh;
 
 namespace {
 
@@ -95,8 +98,17 @@ Grads svd_gradient(Vjp& v) {
   return {out};
 }
 
-Results eigenvalues(Build& b, bool vectors) { return one(linalg_eigh(b["self"], b.arg("UPLO"), vectors)[0]); }
+Results eigenvalues(Build& b, bool vectors) {
+  Tensor a = b["self"];
+  if (!is_complex(a.dtype())) return one(linalg_eigh(a, b.arg("UPLO"), vectors)[0]);
+  require_matrix(b, "self", true, Parts::real_or_complex);
+  return one(each_once(linalg_eigvalsh(embedded_hermitian(a), b.arg("UPLO"))));
+}
 Results singular_values(Build& b, bool vectors) {
+  if (is_complex(b["A"].dtype())) {
+    require_matrix(b, "A", false, Parts::real_or_complex);
+    return one(each_once(linalg_svdvals(embedded(b["A"]), kw("driver", b.arg("driver")))));
+  }
   return one(linalg_svd(b["A"], false, vectors, kw("driver", b.arg("driver")))[1]);
 }
 
@@ -180,12 +192,12 @@ void register_linalg_spectrum(Registry& ops) {
       .kind = OpKind::composite,
       .decompose = [](Build& b) { return linalg_eigh(b["self"], b.arg("UPLO"), true); },
   });
-  ops.add({
-      .schema = "linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor",
-      .kind = OpKind::composite,
-      .decompose = [](Build& b) { return eigenvalues(b, false); },
-      .for_grad = [](Build& b) { return eigenvalues(b, true); },
-  });
+  ops.add(linalg_eigvalsh, {
+                               .schema = "linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor",
+                               .kind = OpKind::composite,
+                               .decompose = [](Build& b) { return eigenvalues(b, false); },
+                               .for_grad = [](Build& b) { return eigenvalues(b, true); },
+                           });
   ops.add(linalg_svd, {
                           .schema = "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? "
                                     "driver=None) -> (Tensor U, Tensor S, Tensor Vh)",

@@ -242,6 +242,7 @@ void register_powers(Registry& ops) {
                              },
                          .vjp = {{"self", [](Vjp& v) { return v.grad() / (exp(v["other"] - v["self"]) + 1.0); }},
                                  {"other", [](Vjp& v) { return v.grad() / (exp(v["self"] - v["other"]) + 1.0); }}},
+                         .complex = complex_of_two<complex::logaddexp>,
                      });
   ops.add({
       .schema = "logaddexp2(Tensor self, Tensor other) -> Tensor",

@@ -96,8 +96,8 @@ Tensor arranged(const TensorMeta& wanted, const Draw& draw) {
 
 // What empty_like gives: dense, in x's order.
 TensorMeta like_of(const Tensor& x) {
-  if (is_complex(x.dtype())) fail_unsupported(text("random numbers of ", x.dtype(), " are not supported yet"));
-  return *infer(empty_like.op(), CallArgs{x, {}, {}, {}, {}, {}})->values[0].get<TensorMeta>();
+  Tensor part = is_complex(x.dtype()) ? Tensor(real(x)) : x;
+  return *infer(empty_like.op(), CallArgs{part, {}, {}, {}, {}, {}})->values[0].get<TensorMeta>();
 }
 
 // The same for rand_like and the like, whose options are empty_like's.
@@ -105,16 +105,27 @@ Results drawn_like(Build& b, const std::function<Draw(DType)>& draw) {
   CallArgs args = {b.arg("self"),   b.arg("dtype"),      b.arg("layout"),
                    b.arg("device"), b.arg("pin_memory"), b.arg("memory_format")};
   DType dtype = b.dtype("dtype").value_or(b.meta("self").dtype);
-  b.supports(!is_complex(dtype), "random numbers of ", dtype, " are not supported yet");
   if (is_complex(b.meta("self").dtype)) args[0] = Tensor(real(b["self"]));
+  args[1] = real_of(dtype);
   TensorMeta wanted = *infer(empty_like.op(), args)->values[0].get<TensorMeta>();
-  return one(arranged(wanted, draw(wanted.dtype)));
+  auto part = [&] { return arranged(wanted, draw(wanted.dtype)); };
+  if (!is_complex(dtype)) return one(part());
+  Tensor re = part(), im = part();
+  return one(joined({re, im}));
 }
 
-DType drawn_dtype(DType dtype) {
-  if (is_complex(dtype)) fail_unsupported(text("random numbers of ", dtype, " are not supported yet"));
-  return is_floating(dtype) ? dtype : DType::f32;
+DType drawn_dtype(DType dtype) { return is_floating(dtype) ? dtype : is_complex(dtype) ? real_of(dtype) : DType::f32; }
+
+// Numbers of this dtype; complex ones of two draws.
+Tensor drawn(Build& b, const Handle& distribution) {
+  DType dtype = b.dtype("dtype").value_or(DType::f32);
+  if (!is_complex(dtype)) return draw(distribution, b.ints("size"), dtype);
+  Tensor re = draw(distribution, b.ints("size"), real_of(dtype)),
+         im = draw(distribution, b.ints("size"), real_of(dtype));
+  return joined({re, im});
 }
+// Complex normal numbers have variance 1 as a whole.
+Tensor of_unit_variance(const Tensor& x) { return is_complex(x.dtype()) ? x * M_SQRT1_2 : x; }
 
 }  // namespace
 
@@ -145,7 +156,12 @@ Tensor drawn_states(Sizes leading) {
   return draw_integers(0, int64_t{1} << 62, leading, DType::i64);
 }
 Tensor uniform_like(const Tensor& x) { return arranged(like_of(x), drawing(random_uniform, drawn_dtype(x.dtype()))); }
-Tensor normal_like(const Tensor& x) { return arranged(like_of(x), drawing(random_normal, drawn_dtype(x.dtype()))); }
+Tensor normal_like(const Tensor& x) {
+  auto part = [&] { return arranged(like_of(x), drawing(random_normal, drawn_dtype(x.dtype()))); };
+  if (!is_complex(x.dtype())) return part();
+  Tensor re = part(), im = part();
+  return of_unit_variance(joined({re, im}));
+}
 Tensor integers_like(const Tensor& x, const CallArg& low, const CallArg& high) {
   return arranged(like_of(x), drawing_integers(low, high, x.dtype()));
 }
@@ -245,17 +261,13 @@ void register_random(Registry& ops) {
                     .schema = "rand(SymInt[] size, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
                     .kind = OpKind::composite,
                     .traits = {.random = true},
-                    .decompose = [](Build& b) -> Results {
-                      return one(draw(random_uniform, b.ints("size"), b.dtype("dtype").value_or(DType::f32)));
-                    },
+                    .decompose = [](Build& b) -> Results { return one(drawn(b, random_uniform)); },
                 });
   ops.add(randn, {
                      .schema = "randn(SymInt[] size, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
                      .kind = OpKind::composite,
                      .traits = {.random = true},
-                     .decompose = [](Build& b) -> Results {
-                       return one(draw(random_normal, b.ints("size"), b.dtype("dtype").value_or(DType::f32)));
-                     },
+                     .decompose = [](Build& b) -> Results { return one(of_unit_variance(drawn(b, random_normal))); },
                  });
   ops.add({
       .schema = "randint(SymInt high, SymInt[] size, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, "
@@ -299,7 +311,9 @@ void register_random(Registry& ops) {
       .schema = "randn_like(Tensor self, *, " TENON_TENSOR_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor",
       .kind = OpKind::composite,
       .traits = {.random = true},
-      .decompose = [](Build& b) { return drawn_like(b, [](DType d) { return drawing(random_normal, d); }); },
+      .decompose = [](Build& b) -> Results {
+        return one(of_unit_variance(drawn_like(b, [](DType d) { return drawing(random_normal, d); })[0]));
+      },
   });
   ops.add({
       .schema = "randint_like(Tensor self, SymInt high, *, " TENON_TENSOR_OPTIONS

@@ -3,9 +3,12 @@
 #include <cmath>
 
 #include "tenon/base/saturate.h"
+#include "tenon/ops/arithmetic.h"
 #include "tenon/ops/comparison.h"
+#include "tenon/ops/complex.h"
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/creation.h"
+#include "tenon/ops/powers.h"
 #include "tenon/ops/views.h"
 #include "tenon/rules/registry.h"
 
@@ -121,6 +124,7 @@ void register_ranges(Registry& ops) {
               .schema = "linspace(Scalar start, Scalar end, int steps, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
               .meta = spaced_meta,
               .lower = [](Lower& l) { lower_spaced(l, false); },
+              .complex = [](Build& b) { return by_parts(b, "start, end"); },
           });
   ops.overload(linspace,
                {"linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, " TENON_TENSOR_OPTIONS ") -> Tensor",
@@ -138,6 +142,10 @@ void register_ranges(Registry& ops) {
         .schema = schema,
         .meta = spaced_meta,
         .lower = [](Lower& l) { lower_spaced(l, true); },
+        .complex = [](Build& b) -> Results {
+          Tensor exponents = linspace(b.arg("start"), b.arg("end"), b.arg("steps"), kw("dtype", b.arg("dtype")));
+          return exp(exponents * std::log(b.number("base")));
+        },
     });
   ops.add(one_hot, {
                        .schema = "one_hot(Tensor self, int num_classes=-1) -> Tensor",

@@ -13,6 +13,7 @@
 #include "tenon/ops/logical.h"
 #include "tenon/ops/powers.h"
 #include "tenon/ops/scatter_gather.h"
+#include "tenon/ops/shape.h"
 #include "tenon/ops/sign.h"
 #include "tenon/ops/views.h"
 #include "tenon/ops/where.h"
@@ -99,6 +100,20 @@ Tensor logcumsumexp_gradient(const Tensor& g, const Tensor& x, int64_t dim, cons
   return part(gt(g, 0.0)) - part(lt(g, 0.0));
 }
 
+// In steps of doubled distance: after each, an element holds twice as many of those in front of it.
+Results running_product(Build& b, Tensor x) {
+  if (x.rank() == 0) return one(clone(x));
+  auto dim = static_cast<int64_t>(b.dim("dim", x.rank()));
+  SymInt n = x.size(dim);
+  b.supports(n.is_int(), "a running product of complex numbers takes a size that is known, got ", x.meta());
+  if (n.as_int() < 2) return one(clone(x));
+  for (int64_t step = 1; step < n.as_int(); step *= 2) {
+    Tensor later = narrow(x, dim, step, n - step), earlier = narrow(x, dim, 0, n - step);
+    x = cat(std::vector<Tensor>{narrow(x, dim, 0, step), earlier * later}, dim);
+  }
+  return one(x);
+}
+
 Tensor difference(const Tensor& x, int64_t dim) {
   Tensor later = slice(x, dim, 1), earlier = slice(x, dim, 0, -1);
   if (x.dtype() == DType::boolean) return ne(later, earlier);
@@ -124,6 +139,11 @@ void register_scan(Registry& ops) {
                                   return cumprod_backward(v.grad(), to(v["self"], v.out().dtype()), v.arg("dim"),
                                                           v.out());
                                 }}},
+                       .complex = [](Build& b) -> Results {
+                         DType dtype = b.dtype("dtype").value_or(b["self"].dtype());
+                         b.supports(is_complex(dtype), "cumprod: expected a complex dtype of the result, got ", dtype);
+                         return running_product(b, to(b["self"], dtype));
+                       },
                    });
   ops.add(cumprod_backward,
           {

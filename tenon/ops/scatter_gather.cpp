@@ -55,6 +55,12 @@ void lower_gather(Lower& l) {
   });
 }
 
+// What is linear in the real parts and in the imaginary ones.
+void require_sum(const Build& b) {
+  b.supports(b.string("reduce") == "add", "reduce: of complex numbers add is supported, got ",
+             quoted(b.string("reduce")));
+}
+
 Metas scatter_value_meta(MetaCall& m) {
   require_fitting_index(m);
   return like(m.meta("self"), m.meta("self").sizes);
@@ -258,11 +264,21 @@ void register_scatter_gather(Registry& ops) {
       .schema = "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
       .meta = scatter_source_meta,
       .lower = [](Lower& l) { lower_scatter_source(l, reduction_mode(l, l.string("reduce"))); },
+      .complex =
+          [](Build& b) {
+            require_sum(b);
+            return by_parts(b, "self, src");
+          },
   });
   ops.add({
       .schema = "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
       .meta = scatter_value_meta,
       .lower = [](Lower& l) { lower_scatter_value(l, reduction_mode(l, l.string("reduce"))); },
+      .complex =
+          [](Build& b) {
+            require_sum(b);
+            return by_parts(b, "self, value");
+          },
   });
   ops.add(scatter_add, {
                            .schema = "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",

@@ -6,6 +6,7 @@
 #include "tenon/ops/arithmetic.h"
 #include "tenon/ops/comparison.h"
 #include "tenon/ops/complex.h"
+#include "tenon/ops/logical.h"
 #include "tenon/ops/loss.h"
 #include "tenon/ops/powers.h"
 #include "tenon/ops/reduction.h"
@@ -183,6 +184,13 @@ void register_statistics(Registry& ops) {
                                     Tensor y = restore_dims(v.out(), x.sizes(), over.dims, over.keepdim);
                                     return g * exp(x - y);
                                   }}},
+                         .complex = [](Build& b) -> Results {
+                           Tensor x = b["self"], size = detach(real(x));
+                           size = where(isfinite(size), size, 0.0);
+                           Tensor high = amax(size, b.arg("dim"), true);
+                           Tensor total = sum(exp(x - high), b.arg("dim"), b.arg("keepdim"));
+                           return one(log(total) + amax(size, b.arg("dim"), b.arg("keepdim")));
+                         },
                      });
   ops.alias(logsumexp, {"special_logsumexp"});
   ops.add(

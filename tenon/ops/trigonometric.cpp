@@ -74,6 +74,7 @@ void register_trigonometric(Registry& ops) {
                                return where(eq(below, 0.0), 0.0, v.grad() * ((t * cos(t) - sin(t)) / below));
                              }}},
                     .promote = Promote::int_to_float,
+                    .complex = complex_of_one<complex::sinc>,
                 });
   ops.alias(sinc, {"special_sinc"});
   ops.add({

@@ -22,9 +22,9 @@ static Tensor norm_except(const Tensor& v, double p, int64_t dim) {
 }
 
 Tensor renormalized(const Tensor& x, double p, int64_t dim, const CallArg& max_norm) {
-  Tensor norms = norm_except(to(x, computable(x.dtype())), p, dim);
+  Tensor wide = is_complex(x.dtype()) ? x : Tensor(to(x, computable(x.dtype()))), norms = norm_except(wide, p, dim);
   Tensor factor = where(gt(norms, max_norm), mul(reciprocal(norms + 1e-7), max_norm), 1.0);
-  return x * to(factor, x.dtype());
+  return x * to(factor, real_of(x.dtype()));
 }
 
 void register_weight_norm(Registry& ops) {
