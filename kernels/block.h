@@ -172,17 +172,20 @@ void finish(const Block<T>& b, int64_t first, int64_t last) {
       for (int64_t j = first; j < last; ++j) element(i, j);
     return;
   }
-  for (int64_t i = 0; i < b.rows;) {
-    int64_t rows = b.rows - i, j = first;
-    if constexpr (sizeof(T) == 4)
-      if (rows >= 4 && b.beta == 0 && rows_side_by_side(b, i)) {
-        rows = 4;
-        for (; j + 4 <= last; j += 4) finish_4x4(b, i, j);
-      }
-    if (rows > 4) rows = 4;
-    for (; j < last; ++j)
-      for (int64_t r = i; r < i + rows; ++r) element(r, j);
-    i += rows;
+  // A run of columns at a time, all rows of it: a line that several rows lie in stays in the first cache until it is
+  // full, though columns may be a power of two apart.
+  constexpr int64_t run = 16;
+  for (int64_t begin = first; begin < last; begin += run) {
+    const int64_t end = begin + run < last ? begin + run : last;
+    for (int64_t i = 0, rows = 0; i < b.rows; i += rows) {
+      int64_t j = begin;
+      rows = b.rows - i < 4 ? b.rows - i : 4;
+      if constexpr (sizeof(T) == 4)
+        if (rows == 4 && b.beta == 0 && rows_side_by_side(b, i))
+          for (; j + 4 <= end; j += 4) finish_4x4(b, i, j);
+      for (; j < end; ++j)
+        for (int64_t r = i; r < i + rows; ++r) element(r, j);
+    }
   }
 }
 
@@ -256,7 +259,7 @@ void gather_terms(const Block<T>& b, const Segment* segments, int64_t count, T* 
       const int64_t at = segments[s].offset / static_cast<int64_t>(sizeof(T)) + k * b.terms.step;
       for (int64_t g = 0; g < b.groups; ++g)
         for (int64_t i = 0; i < b.group_width; i += 8, to += 8)
-          for (int j = 0; j < 8; ++j) to[j] = b.group[g][at + i + j];
+          __builtin_memcpy(to, b.group[g] + at + i, 8 * sizeof(T));  // a loop would be done one by one
     }
 }
 

@@ -33,8 +33,8 @@ PoolElement max_pool_element(Lower& l, Ref x, const Windows& w, const Index& i, 
                  : dense ? max(corner, l.extent(0))
                          : max(corner, corner - call(loop::Fn::floor_div, corner, step) * step);
     p.at[first + k] = start + r[k] * step;
-    if (l.outs() == 1 && dense && !(plain && fits(l, x, w, first, k))) {
-      // Where only the largest element is asked for, the last one inside may be taken more than once.
+    if (dense && !(plain && fits(l, x, w, first, k))) {
+      // The last element inside may be taken more than once: the first of equals wins, and a place is clamped likewise.
       p.at[first + k] = min(p.at[first + k], min(corner + l.extent(reach), l.extent(x.size(first + k))) - l.extent(1));
       continue;
     }

@@ -52,6 +52,14 @@ TEST_F(Reduce, ANumberIsFoundInSortedBoundaries) {
   EXPECT_EQ(scalar_integer(named("aten::bucketize.Scalar", {9, edges, false, false})[0]), 4);
 }
 
+TEST_F(Reduce, PlacesOfTheLargestLieWithinTheImageAndTheLastNaNCounts) {
+  Tensor x = view(row({0, 0, 0, 0, 0, 0, 0, 2, 0, 0, NAN, 0, 0, 0, 0, NAN, 0, 0, 0, NAN}), Sizes{1, 1, 4, 5});
+  Tensor at = contiguous_copy(
+      named("aten::max_pool2d_with_indices", {x, Sizes{3, 3}, Sizes{2, 2}, Sizes{1, 1}, Sizes{1, 1}, true})[1]);
+  const std::vector<int64_t> places(at.data<int64_t>(), at.data<int64_t>() + at.numel().as_int());
+  EXPECT_EQ(places, (std::vector<int64_t>{0, 7, 3, 15, 7, 19, 15, 16, 19}));  // PyTorch's
+}
+
 TEST_F(Reduce, AClassOutOfRangeIsAnErrorAndIgnoredOnesCountForNothing) {
   Tensor logs = view(row({-1, -2, -3, -4}), Sizes{2, 2});
   EXPECT_THROW(nll_loss_nd(logs, classes({0, 7})), Error);
