@@ -143,7 +143,9 @@ Graph prepare_for_gradients(const GraphBody& from, const std::vector<bool>& diff
     if (!stays) {
       CallArgs args;
       for (const Arg& a : node.args) args.push_back(preparer.tracer.call_arg(replay.moved(a)));
-      infer(*node.op, args);  // what is not supported is described by the file alone: no rule may rely on it
+      // What is not supported is described by the file alone: no rule may rely on it.
+      if (meets_complex(args) && implementation_of(*node.op, args) == Implementation::none)
+        fail_unsupported(text("the operator ", node.op->name(), " of complex tensors is not supported yet"));
       if (has_rule(*node.op)) stays = !complex_meaning(*node.op, args);
     }
     if (stays) {
