@@ -140,10 +140,13 @@ Graph prepare_for_gradients(const GraphBody& from, const std::vector<bool>& diff
       continue;
     }
     bool stays = !flows || !gives_differentiable(from, node);
-    if (!stays && has_rule(*node.op)) {
+    if (!stays) {
       CallArgs args;
       for (const Arg& a : node.args) args.push_back(preparer.tracer.call_arg(replay.moved(a)));
-      stays = !complex_meaning(*node.op, args);
+      // What is not supported is described by the file alone: no rule may rely on it.
+      if (meets_complex(args) && implementation_of(*node.op, args) == Implementation::none)
+        fail_unsupported(text("the operator ", node.op->name(), " of complex tensors is not supported yet"));
+      if (has_rule(*node.op)) stays = !complex_meaning(*node.op, args);
     }
     if (stays) {
       NodeId id = replay.node(node);
@@ -233,7 +236,6 @@ class Backward {
       needed.push_back(any);
     }
     expect(node.op->def && node.op->def->vjp, node.op->name(), " has no gradient rule");
-    infer(*node.op, args);  // a call that is not supported was described by nobody but the file
     Vjp call(*node.op, args, grads, outs,
              std::span<const bool>(reinterpret_cast<const bool*>(needed.data()), needed.size()));
     Grads results = gradients(call);
