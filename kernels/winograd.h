@@ -59,8 +59,8 @@ constexpr int64_t winograd_weight_tiles(int64_t inner, int64_t columns) {
   const int64_t fit = 40960 / winograd_weight_channels(inner, columns) / 8 * 8;
   return fit < 512 ? fit : 512;
 }
-/// Sums of so many tiles are cut into parts of at most 64, nearly equal: each is summed from zero, then added.
-constexpr int64_t winograd_weight_parts(int64_t tiles) { return tiles > 64 ? (tiles + 63) / 64 : 1; }
+/// Sums of so many tiles are cut into parts of at most 128, nearly equal: each is summed from zero, then added.
+constexpr int64_t winograd_weight_parts(int64_t tiles) { return tiles > 128 ? (tiles + 127) / 128 : 1; }
 constexpr int64_t winograd_weight_blocks(int64_t inner, int64_t columns) {
   return 4 * ((inner + winograd_most_channels - 1) / winograd_most_channels) *
          ((columns + winograd_most_channels - 1) / winograd_most_channels);
