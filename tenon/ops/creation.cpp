@@ -12,6 +12,8 @@ Tensor zeros(const Sizes& sizes, const Tensor& like) {
   return full(sizes, 0, kw("dtype", like.dtype()), kw("device", like.meta().device));
 }
 
+Grads zero_gradient(Vjp& v) { return {zeros_like(v.grad())}; }
+
 TensorMeta factory_meta(const ArgsView& m, Sizes sizes, DType otherwise) {
   Device device;
   if (auto* d = m.arg("device").get<Device>()) device = *d;

@@ -12,6 +12,9 @@ extern Handle full, ones, full_like, zeros_like, ones_like, empty_like, scalar_t
 /// Zeros of these sizes with the dtype and device of another tensor.
 Tensor zeros(const Sizes& sizes, const Tensor& like);
 
+/// Of what its argument changes in steps, or not at all: zeros, where PyTorch gives zeros too.
+Grads zero_gradient(Vjp& v);
+
 /// A contiguous tensor by the dtype and device options of a factory.
 TensorMeta factory_meta(const ArgsView& m, Sizes sizes, DType otherwise);
 /// The dtype of a number as a factory takes it.

@@ -101,7 +101,8 @@ void register_linalg_properties(Registry& ops) {
               .decompose = [](Build& b) { return find_determinant(b, true); },
               .vjp = {{"A",
                        [](Vjp& v) {
-                         return v.grad(1) ? scaled_inverse(v["A"], v.out(2), v.out(3), v.grad(1), false) : none;
+                         if (!v.grad(1)) return Tensor(zeros_like(v["A"]));  // of the sign
+                         return scaled_inverse(v["A"], v.out(2), v.out(3), v.grad(1), false);
                        }}},
           });
   ops.add({

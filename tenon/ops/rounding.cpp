@@ -20,8 +20,6 @@ namespace {
 
 using loop::Expr;
 
-Grads zero_gradient(Vjp& v) { return {zeros_like(v.grad())}; }
-
 // Of a scaled number: 10^decimals or its inverse, whichever is exact.
 Expr round_at(Expr x, int64_t decimals) {
   if (decimals == 0) return call(loop::Fn::round_even, x);

@@ -19,8 +19,6 @@ using loop::Expr;
 
 bool boolean(Expr x) { return x.type() == loop::Compute::boolean; }
 
-Grads zero_gradient(Vjp& v) { return {zeros_like(v.grad())}; }
-
 }  // namespace
 
 void register_sign(Registry& ops) {

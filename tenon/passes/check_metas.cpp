@@ -231,6 +231,8 @@ class MetaChecker {
         if (Mistake found = compare(*value, *number)) return found;
     }
     auto* values = said.get<std::vector<Value>>();
+    if (!values && is.get<TensorMeta>() && said.is_number())
+      return text("a result is described as a number, but the operator gives a tensor");
     if (!values) return std::nullopt;
     if (!metas || values->size() != metas->size())
       return text("it is described as giving ", values->size(), " tensors, but the operator gives ",

@@ -207,6 +207,15 @@ TEST(Claims, a_result_that_is_left_out_is_no_tensor) {
               "its result 'gi' is described as f32[1, 1, 4, 4], but the operator gives None");
 }
 
+TEST(Claims, a_tensor_is_no_number_though_nobody_reads_it) {
+  ProgramText p = start();
+  p.tensor("r", f32({s0, 3}));
+  p.node("torch.ops.aten.relu.default", {{"self", as_tensor("x")}}, {as_tensor("r")});
+  p.node("torch.ops.aten.abs.default", {{"self", as_tensor("x")}}, {R"({"as_int": 3})"});
+  p.user_output("r");
+  EXPECT_SAYS(refusal(p), "a result is described as a number, but the operator gives a tensor");
+}
+
 /// A region around relu, whose node says it gives `said`.
 ProgramText region(const TensorMeta& said, bool autocast, const TensorMeta& inner = f32({s0, 3})) {
   GraphText body;

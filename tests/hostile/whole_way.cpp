@@ -15,7 +15,10 @@
 namespace tenon {
 namespace {
 
-bool is_polynomial(const Op& op) { return op.name().find("polynomial") != std::string::npos; }
+// Whose work is a number among its arguments: a degree, or how many gamma functions are multiplied.
+bool is_polynomial(const Op& op) {
+  return op.name().find("polynomial") != std::string::npos || op.name().find("mvlgamma") != std::string::npos;
+}
 bool is_pool(const Op& op) { return op.name().find("pool") != std::string::npos; }
 
 // A polynomial of degree 10^12, a pool whose windows are so large, a tensor repeated so often and a loop that does not
@@ -26,7 +29,7 @@ class Budgeted : public Dispatcher {
     require(--calls_ > 0, "too many calls");
     if (is_polynomial(op))
       for (size_t i = 0; i < args.size(); ++i)
-        if (op.schema.args[i].name == "n") require_low(args[i]);
+        if (op.schema.args[i].name == "n" || op.schema.args[i].name == "p") require_low(args[i]);
     if (is_pool(op))
       for (const CallArg& arg : args)
         if (auto* windows = arg.get<Sizes>())
@@ -35,7 +38,7 @@ class Budgeted : public Dispatcher {
   }
 
   static void require_low(const CallArg& degree) {
-    auto check = [](double d) { require(!(d > 1e6), "too high a degree"); };
+    auto check = [](double d) { require(!(d > 1e5), "too high a degree"); };
     if (auto* real = degree.get<double>()) check(*real);
     if (auto* number = degree.get<SymInt>()) check(static_cast<double>(number->as_int()));
     auto* t = degree.get<Tensor>();
