@@ -113,7 +113,10 @@ static uint32_t mark_symbols(const struct tn_tables* t, uint32_t expr, unsigned 
     int64_t word = t->words[words.first + i];
     unsigned opcode = word & 0xff;
     if (opcode == TENON_OP_CONST_WIDE || opcode == TENON_OP_CONST_REAL) ++i;
-    else if (opcode == TENON_OP_SYMBOL && !seen[word >> 8]++) out[count++] = (uint32_t)(word >> 8);
+    else if (opcode == TENON_OP_SYMBOL && !seen[word >> 8]) {
+      seen[word >> 8] = 1;
+      out[count++] = (uint32_t)(word >> 8);
+    }
   }
   return count;
 }

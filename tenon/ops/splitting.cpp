@@ -8,7 +8,7 @@
 
 namespace tenon {
 
-Handle split_tensor, split_with_sizes, unbind;
+Handle split_tensor, unsafe_split_tensor, split_with_sizes, unbind;
 
 namespace {
 
@@ -157,12 +157,13 @@ void register_splitting(Registry& ops) {
                          },
                  });
   ops.overload(chunk, {"unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]"});
-  ops.add({
-      .schema = "unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
-      .kind = OpKind::composite,
-      .traits = {.may_alias = true},
-      .decompose = [](Build& b) { return split_tensor(b["self"], b.arg("split_size"), b.arg("dim")); },
-  });
+  ops.add(unsafe_split_tensor,
+          {
+              .schema = "unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
+              .kind = OpKind::composite,
+              .traits = {.may_alias = true},
+              .decompose = [](Build& b) { return split_tensor(b["self"], b.arg("split_size"), b.arg("dim")); },
+          });
   ops.add({
       .schema = "unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
       .kind = OpKind::composite,

@@ -4,6 +4,6 @@
 
 namespace tenon {
 
-extern Handle split_tensor, split_with_sizes, unbind;
+extern Handle split_tensor, unsafe_split_tensor, split_with_sizes, unbind;
 
 }  // namespace tenon

@@ -285,7 +285,7 @@ class Normalizer {
 
   // How many pieces there are is what the file says, where their sizes do not tell.
   static void count_pieces(Node& node, const GraphBody& from) {
-    if (node.op != &split_tensor.op()) return;
+    if (node.op != &split_tensor.op() && node.op != &unsafe_split_tensor.op()) return;
     const auto* pieces = node.results.empty() ? nullptr : node.results[0].get<std::vector<Value>>();
     if (!pieces || pieces->empty()) return;
     size_t dim = normal_dim(node.args[2].as<SymInt>().as_int(), from.info(pieces->front()).meta.rank());

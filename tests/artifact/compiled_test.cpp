@@ -78,6 +78,23 @@ TEST(CompiledProgram, serves_every_size_in_its_range) {
   }
 }
 
+// The sanitizers see a list of symbols that is longer than there are symbols.
+TEST(CompiledProgram, may_have_hundreds_of_buffers_of_a_size_that_changes) {
+  std::string graph = "%w: f32[2, 2] = input()\n%x0: f32[s0, 2] = input()\n";
+  constexpr int products = 600;
+  for (int i = 0; i < products; ++i) graph += text("%x", i + 1, ": f32[s0, 2] = aten::mm(%x", i, ", %w)\n");
+  ExportedProgram program = program_of(graph + text("return %x", products, "\n"));
+  Walk walk(program);
+  Compilable made = prepare_to_compile(walk);
+  auto compiled = CompiledProgram::open(compile_program(*made.executable, *made.state, {}), {});
+  CompiledState state(compiled);
+  CompiledSession session(compiled);
+  const Tensor mean = floats({2, 2}, {0.5, 0.5, 0.5, 0.5});
+  EXPECT_EQ(values_of(session.run(state, {mean, counting({1, 2})}).outputs[0].as<Tensor>()), (std::vector{0.5f, 0.5f}));
+  EXPECT_EQ(values_of(session.run(state, {mean, counting({2, 2})}).outputs[0].as<Tensor>()),
+            (std::vector{0.5f, 0.5f, 2.5f, 2.5f}));
+}
+
 TEST(CompiledProgram, refuses_wrong_arguments_with_the_interpreters_sentences) {
   auto program = CompiledProgram::open(compiled("a_mlp_dynamic"), {});
   ExportedProgram exported = open_program(data("a_mlp_dynamic"));

@@ -235,6 +235,14 @@ def pieces_of_any_size():
 
 
 @program("o")
+def as_many_pieces_as_the_file_says():
+    def forward(x):
+        return [y * 2 for y in torch.split(x, 5)], [y + 1 for y in torch.unsafe_split(x, 5)]
+
+    return Program(Function(forward), (torch.randn(14, 3),), dynamic_shapes=({0: AUTO},), more=[((torch.randn(13, 3),), {})])
+
+
+@program("o")
 def beside_what_has_no_gradient():
     def forward(x, y):
         return x * y, torch.floor_divide(x, y)
