@@ -112,10 +112,17 @@ bool NodeTracer::stands_for(const Op& op, const Results& made) const {
   return true;
 }
 
+// A number that the data tell is what the file calls it, also where an assertion has told that it is a constant.
+bool NodeTracer::gives_recorded_number(const Op& op) const {
+  return recorded->metas.size() == 1 && recorded->metas[0].is<SymInt>() && op.schema.returns.size() == 1 &&
+         op.schema.returns[0].type.kind == TypeKind::scalar;
+}
+
 CallResults NodeTracer::node(const Op& op, CallArgs args) {
   GraphBody& graph = tracer.graph();
   Metas metas;
-  if (recorded && recorded->hold && recorded->op == &op) metas.values = recorded->metas;
+  if (recorded && ((recorded->hold && recorded->op == &op) || gives_recorded_number(op)))
+    metas.values = recorded->metas;
   else metas = infer_any(op, args);
   if (recorded) recorded->hold = false;
   Node node;

@@ -60,6 +60,7 @@ class NodeTracer : public Dispatcher {
  private:
   std::optional<Value> value_of(SymInt e);
   bool stands_for(const Op& op, const Results& made) const;
+  bool gives_recorded_number(const Op& op) const;
 
   const Policy& policy_;
   int depth_ = 0;

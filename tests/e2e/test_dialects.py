@@ -26,13 +26,21 @@ class Dialects(CommandTest):
         self.assertIn("torch.ops.aten.linear.default", text)
 
     def test_the_numbers_stay(self):
-        for name in ("a_mlp", "b_digits_eval", "h_writes_to_parts", "i_statistics"):
+        for name in ("a_mlp", "b_digits_eval", "h_writes_to_parts", "i_statistics", "n_assertion_on_all_elements"):
             before = self.results(FILES / f"{name}.pt2")
             for dialect in ("aten", "core"):
                 after = self.results(self.converted(name, "--dialect", dialect))
                 self.assertEqual(before.keys(), after.keys())
                 for key, value in before.items():
                     numpy.testing.assert_allclose(after[key], value, rtol=1e-4, atol=1e-5, err_msg=f"{name} {dialect} {key}")
+
+    def test_an_assertion_stays_though_the_file_says_what_it_asserts(self):
+        for dialect in ("aten", "core"):
+            converted = self.converted("n_assertion_on_all_elements", "--dialect", dialect)
+            self.assertIn("_assert_scalar", self.good("show", converted))
+            low = self.scratch / "low.npz"
+            numpy.savez(low, x=numpy.full(4, -200, "f4"))
+            self.assertIn("assertion", self.refused("run", converted, "--inputs", low))
 
     def test_joint_programs_are_decomposed_too(self):
         joint, out = self.scratch / "joint.pt2", self.scratch / "core.pt2"

@@ -27,6 +27,15 @@ def condition_that_holds():
     return Program(Branches(), (torch.rand(4, 3),))
 
 
+@program("n", small=True)
+def assertion_on_all_elements():
+    def forward(x):
+        torch._check_tensor_all(x > -100, lambda: "too low")
+        return x * 2
+
+    return Program(Function(forward), (torch.randn(4),))
+
+
 @program("n")
 def condition_that_does_not_hold():
     return Program(Branches(), (-torch.rand(4, 3),))
