@@ -366,7 +366,11 @@ class ProgramRunner::Run {
                           .errors = host.errors,
                           .allocate = [&](size_t i, const Sizes& sizes) { return tell(c, host.results[i], sizes); }};
     if (host.extent) {
-      operands.extent = *value_of(*host.extent, symbols);
+      const std::optional<int64_t> extent = value_of(*host.extent, symbols);
+      for (size_t i = 0; i < told.size(); ++i)
+        require(extent && !told[i], c.name, ": its result is ", program_.buffers[host.results[i].id].sizes,
+                ", and no input and no data tell how much that is");
+      operands.extent = *extent;
       operands.grain = host.grain.as_int();
     }
     call_host(operands);
