@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tenon/interp/eager.h"
+#include "tenon/ops/complex.h"
 #include "tenon/ops/conversion.h"
 #include "tenon/ops/creation.h"
 #include "tenon/ops/dropout.h"
@@ -70,6 +71,25 @@ TEST_F(Random, NormalNumbersHaveMeanZeroAndVarianceOne) {
     for (double& v : x) v *= v;
     EXPECT_NEAR(mean(x), 1, 0.05) << name(dtype);
   }
+}
+
+TEST_F(Random, PartsOfComplexNormalNumbersShareTheVarianceAndAreIndependent) {
+  seed_random(1);
+  const Tensor like = full(Sizes{20000}, 0.0, kw("dtype", DType::c64));
+  const Tensor z = call_named("aten::randn_like", {like, CallArg(), CallArg(), CallArg(), CallArg(), CallArg()});
+  ASSERT_EQ(z.dtype(), DType::c64);
+  const std::vector<double> parts = values(view_as_real(z));
+  double squares[2] = {}, product = 0, sums[2] = {};
+  for (size_t i = 0; i < parts.size(); i += 2) {
+    for (size_t k : {0, 1}) sums[k] += parts[i + k], squares[k] += parts[i + k] * parts[i + k];
+    product += parts[i] * parts[i + 1];
+  }
+  const double count = static_cast<double>(parts.size()) / 2;
+  for (size_t k : {0, 1}) {
+    EXPECT_NEAR(sums[k] / count, 0, 0.02);  // four deviations of a mean of 20,000, as below
+    EXPECT_NEAR(squares[k] / count, 0.5, 0.02);
+  }
+  EXPECT_NEAR(product / count, 0, 0.0142);
 }
 
 TEST_F(Random, IntegersLieBetweenTheirBounds) {
