@@ -17,7 +17,9 @@ namespace {
 
 // Whose work is a number among its arguments: a degree, or how many gamma functions are multiplied.
 bool is_polynomial(const Op& op) {
-  return op.name().find("polynomial") != std::string::npos || op.name().find("mvlgamma") != std::string::npos;
+  for (const char* family : {"polynomial", "mvlgamma", "multigammaln"})
+    if (op.name().find(family) != std::string::npos) return true;
+  return false;
 }
 bool is_pool(const Op& op) { return op.name().find("pool") != std::string::npos; }
 
